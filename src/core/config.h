@@ -1,0 +1,37 @@
+// src/core/config.h: the settings, each a row: key, environment names, default, parser, valid values.
+//
+// Values come from (later wins): default, TORCH_FL_<KEY>, FLHAL_<KEY>, flhal_config_set. Readers are lock-free.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/status.h"
+
+namespace flhal {
+
+enum class FallbackPolicy : uint32_t { kAuto, kWarn, kStrict };
+enum class ForcedRoute : uint32_t { kAuto, kNative, kKernel, kComposite, kHost };
+
+struct PoolLimit {             // a ceiling: a share of the device's memory, or bytes
+  double share = 0.5;
+  uint64_t bytes = 0;          // 0: the share counts
+};
+
+struct Config {
+  std::atomic<FallbackPolicy> fallback_policy{FallbackPolicy::kAuto};
+  std::atomic<double> fallback_threshold{0.1};
+  std::atomic<uint32_t> async_level{1};
+  std::atomic<int32_t> log_level{1};         // 0 error, 1 warn, 2 info, 3 debug
+  std::atomic<ForcedRoute> route{ForcedRoute::kAuto};
+  std::atomic<uint32_t> version{1};          // grows with every change: caches compare it
+};
+Config& config();
+Status config_load();                        // reads the environment once; flhal_init and the first use call it
+Status config_set(std::string_view key, std::string_view value);
+Result<std::string> config_get(std::string_view key);
+PoolLimit config_pool_limit(std::string_view device_name);
+
+}  // namespace flhal

@@ -12,5 +12,5 @@ pip=".venv/bin/python -m pip --disable-pip-version-check -q"
 $pip install torch==2.13.0
 echo "torch==2.13.0" > .venv/constraints.txt
 $pip install -c .venv/constraints.txt -r requirements/build.txt -r requirements/demo.txt -r requirements/test.txt
-$pip install --no-deps -r requirements/demo-nodeps.txt
+$pip install --no-deps -r requirements/nodeps.txt
 echo "$key" > .venv/requirements.key

@@ -1,0 +1,15 @@
+// csrc/factories.h: fresh device tensors without torch's guards and dispatch. Memory comes from the current stream of `device`.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace torch_fl {
+
+at::Tensor empty_contiguous(at::IntArrayRef sizes, at::ScalarType dtype, c10::DeviceIndex device);
+at::Tensor empty_like_strided(at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType dtype, c10::DeviceIndex device);
+// An out= tensor gets the sizes of the result, with torch's warning when it had elements; strides contiguous when it grew.
+void resize_output(const at::Tensor& out, at::IntArrayRef sizes);
+// What torch.empty refuses too: dtypes the chip cannot store. One sentence for every door (TYPE-02, TYPE-05).
+void check_storable(at::ScalarType dtype, c10::DeviceIndex device);
+
+}  // namespace torch_fl

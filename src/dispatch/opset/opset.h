@@ -1,0 +1,36 @@
+// src/dispatch/opset/opset.h: the whole op set: finding rows.
+#pragma once
+
+#include <string_view>
+
+#include "dispatch/opset/op_def.h"
+
+namespace flhal::opset {
+
+inline constexpr uint32_t kOpSetMinor = 0;   // grows when rows are added after the freeze
+
+struct Rows {
+  const OpDef* first;
+  uint32_t count;
+  const OpDef* begin() const { return first; }
+  const OpDef* end() const { return first + count; }
+};
+
+// One per family, in its own file.
+Rows pointwise_rows();
+Rows reduce_rows();
+Rows matmul_rows();
+Rows conv_rows();
+Rows norm_rows();
+Rows index_rows();
+Rows random_rows();
+Rows copy_rows();
+
+inline constexpr uint32_t kFamilies = 8;
+Rows family_rows(uint32_t family);             // family < kFamilies, in the order of Family
+const char* family_name(Family family);
+
+const OpDef* find(uint32_t number);            // nullptr when there is none
+const OpDef* find(std::string_view name);
+
+}  // namespace flhal::opset

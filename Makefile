@@ -1,0 +1,44 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`. The rest are their parts.
+SHELL := /bin/bash
+PRESET ?= release
+PYTHON ?= python3
+export PYTHON
+VENV := .venv/bin
+
+.PHONY: demo test test-full bench install build venv prerequisites gen gen-check asan tsan clean
+
+demo: install            ## builds, installs, runs a real model on a plugged-in chip
+	@$(VENV)/python examples/python/demo.py
+
+test: install            ## every test; the last line is a summary
+	@$(VENV)/python scripts/run_tests.py
+
+test-full: install       ## also what is long (fuzzers with 100,000 cases)
+	@$(VENV)/python scripts/run_tests.py --full
+
+bench: install           ## ratios against PyTorch's CPU in the same process, to build/reports/bench.json
+	@$(VENV)/python bench/run.py
+
+install: build           ## wheels from what was built, into .venv
+	@$(VENV)/python scripts/wheels.py --install
+
+build: venv
+	@scripts/build.sh $(PRESET)
+
+venv: prerequisites
+	@scripts/venv.sh
+
+prerequisites:
+	@scripts/prerequisites.sh
+
+gen: venv                ## writes the generated files again
+	@scripts/gen.sh write
+
+gen-check: venv          ## fails when a generated file is stale
+	@scripts/gen.sh check
+
+asan tsan: venv          ## the C++ tests under sanitizers
+	@scripts/build.sh $@ && ctest --test-dir build/$@ --output-on-failure -j2
+
+clean:
+	rm -rf build dist

@@ -1,0 +1,26 @@
+"""`torch-fl config`: folders that builds need."""
+
+import click
+
+from torch_fl_cli.library import package_folder
+
+
+@click.command()
+@click.option("--cmake-dir", is_flag=True, help="folder of flhal-config.cmake, for -Dflhal_DIR=")
+@click.option("--include-dir", is_flag=True, help="folder of the headers")
+@click.option("--library-dir", is_flag=True, help="folder of libflhal.so.1")
+@click.option("--prefix", is_flag=True, help="the package's folder, for CMAKE_PREFIX_PATH")
+def config(cmake_dir: bool, include_dir: bool, library_dir: bool, prefix: bool) -> None:
+    """Prints where the headers, the library and the CMake package lie."""
+    folder = package_folder()
+    rows = [
+        (cmake_dir, folder / "share" / "cmake" / "flhal"),
+        (include_dir, folder / "include"),
+        (library_dir, folder / "lib"),
+        (prefix, folder),
+    ]
+    chosen = [path for wanted, path in rows if wanted]
+    if not chosen:
+        raise click.UsageError("say what you want: --cmake-dir, --include-dir, --library-dir or --prefix")
+    for path in chosen:
+        click.echo(str(path))

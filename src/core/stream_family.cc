@@ -1,0 +1,150 @@
+// src/core/stream_family.cc: making, releasing and closing the streams of one device.
+//
+// Idea: a released stream is not destroyed, it is handed out again under a new id; so nothing has to wait for its work,
+// and points that name it stay true. What is kept is bounded by the most streams that were ever alive at once.
+#include <memory>
+#include <unordered_map>
+
+#include "core/event.h"
+#include "core/fork_guard.h"
+
+namespace flhal {
+
+static std::mutex g_families_mutex;
+static std::atomic<uint64_t> g_next_stream_id{1};
+
+StreamFamily* family_of(Device* device) {
+  // Leaked on purpose: streams may be used until the process is gone, after static destructors ran.
+  static auto* families = new std::unordered_map<Device*, StreamFamily*>();
+  std::lock_guard lock(g_families_mutex);
+  StreamFamily*& family = (*families)[device];
+  if (family == nullptr) {
+    family = new StreamFamily();
+    family->device = device;
+  }
+  return family;
+}
+
+Result<Stream*> make_stream(Device* device, int32_t priority) {
+  StreamFamily* family = family_of(device);
+  uint64_t id = g_next_stream_id.fetch_add(1, std::memory_order_relaxed);
+  {
+    std::lock_guard lock(family->mutex);
+    for (size_t i = 0; i < family->idle.size(); ++i) {
+      Stream* stream = family->idle[i];
+      if (stream->priority != priority) continue;
+      family->idle.erase(family->idle.begin() + ptrdiff_t(i));
+      stream->id = id;
+      stream->references.store(1, std::memory_order_relaxed);
+      stream->tag = kStreamTag;
+      return stream;
+    }
+  }
+  Plugin& plugin = *device->plugin;
+  flhal_p_stream* handle = nullptr;
+  if (plugin.has_streams) {
+    auto serial = plugin.lock();
+    FLHAL_TRY(plugin_answer(plugin, "stream_create", plugin.table.stream_create(device->handle, priority, 0, &handle)));
+    if (handle == nullptr) {
+      return fail(FLHAL_E_INTERNAL, "stream_create of {} answered FLHAL_OK but gave no stream; report it to its maker",
+                  plugin.id);
+    }
+    family->n_plugin_streams.fetch_add(1, std::memory_order_relaxed);
+  }
+  auto* stream = new Stream(device, id, handle);
+  stream->priority = priority;
+  stream->cache_slot = uint32_t(id);
+  std::lock_guard lock(family->mutex);
+  family->streams.push_back(stream);
+  return stream;
+}
+
+Status release_stream(Stream* stream) {
+  if (stream->is_default) return FLHAL_OK;
+  if (stream->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return FLHAL_OK;
+  stream->tag = 0;                          // a stale handle is told apart from a live one
+  stream->clear_error();
+  if (stream->device->lost()) return FLHAL_OK;
+  StreamFamily* family = family_of(stream->device);
+  std::lock_guard lock(family->mutex);
+  family->idle.push_back(stream);
+  return FLHAL_OK;
+}
+
+Status synchronize_device(Device* device) {
+  StreamFamily* family = family_of(device);
+  std::vector<Stream*> streams;
+  {
+    std::lock_guard lock(family->mutex);
+    streams = family->streams;
+  }
+  flhal_status first = FLHAL_OK;
+  std::string text;
+  for (Stream* stream : streams) {
+    Status status = stream->synchronize();
+    if (!status.ok() && first == FLHAL_OK) {
+      first = status.code();
+      text = last_error_text();
+    }
+  }
+  return first == FLHAL_OK ? Status() : fail_text(first, std::move(text));
+}
+
+void close_streams(Device* device) {
+  StreamFamily* family = family_of(device);
+  std::vector<Stream*> streams;
+  {
+    std::lock_guard lock(family->mutex);
+    streams.swap(family->streams);
+    family->idle.clear();
+  }
+  Plugin& plugin = *device->plugin;
+  for (Stream* stream : streams) {
+    if (!device->lost()) (void)stream->synchronize();
+    stream->tag = 0;
+    stream->completed_up_to(UINT64_MAX);    // nothing will ever be behind a point of it again
+    std::deque<Stream::Mark> marks;
+    {
+      std::lock_guard lock(stream->marks_mutex_);
+      marks.swap(stream->marks_);
+    }
+    for (auto& mark : marks) drop(mark.event);
+  }
+  retire_poll();
+  std::vector<PluginEvent*> events;
+  {
+    std::lock_guard lock(family->mutex);
+    events.swap(family->all_events);
+    std::vector<flhal_p_event*> handles;
+    for (PluginEvent* event : events) handles.push_back(event->handle);
+    auto serial = plugin.lock();
+    for (flhal_p_event* handle : handles) plugin.table.event_destroy(handle);
+    for (PluginEvent* event : events) event->handle = nullptr;   // boxes that still hold one see "already done"
+    for (auto& free : family->free_events) {
+      for (PluginEvent* event : free) delete event;
+      free.clear();
+    }
+    family->n_plugin_events.store(0, std::memory_order_relaxed);
+  }
+  for (Stream* stream : streams) {
+    if (stream->handle == nullptr) continue;
+    auto serial = plugin.lock();
+    plugin.table.stream_destroy(stream->handle);
+    stream->handle = nullptr;
+    family->n_plugin_streams.fetch_sub(1, std::memory_order_relaxed);
+  }
+}
+
+Status check_stream(const flhal_stream* handle, const char* function) {
+  if (forked()) return forked_failure(function);
+  auto* stream = reinterpret_cast<const Stream*>(handle);
+  if (stream == nullptr || stream->tag != kStreamTag) {
+    return fail(FLHAL_E_INVALID,
+                "{}: {} is not a stream; give one of flhal_stream_default or flhal_stream_create that was not released "
+                "and whose device was not shut down or reset",
+                function, static_cast<const void*>(handle));
+  }
+  return FLHAL_OK;
+}
+
+}  // namespace flhal

@@ -31,11 +31,11 @@ venv: prerequisites
 prerequisites:
 	@scripts/prerequisites.sh
 
-gen: venv                ## writes the generated files again
-	@scripts/gen.sh write
+gen: build               ## writes the generated files again
+	@cmake --build build/$(PRESET) --target gen
 
-gen-check: venv          ## fails when a generated file is stale
-	@scripts/gen.sh check
+gen-check: build         ## fails when a generated file is stale
+	@cmake --build build/$(PRESET) --target gen-check
 
 asan tsan: venv          ## the C++ tests under sanitizers
 	@scripts/build.sh $@ && ctest --test-dir build/$@ --output-on-failure -j2

@@ -26,10 +26,9 @@ def version() -> str:
     return re.search(r"project\(flhal VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
 
 
-def tag(kind: str) -> str:
-    platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
-    return f"{python}-{python}-{platform}" if kind == "python" else f"py3-none-{platform}"
+def tag() -> str:
+    """Every wheel carries libraries of this platform; none depends on the Python version (stable C API only)."""
+    return "py3-none-" + sysconfig.get_platform().replace("-", "_").replace(".", "_")
 
 
 def stage(component: str, build: pathlib.Path, work: pathlib.Path) -> pathlib.Path:
@@ -49,7 +48,7 @@ def write_metadata(recipe: dict, folder: pathlib.Path) -> None:
     lines += [f"Requires-Dist: {requirement}" for requirement in recipe["requires"]]
     (info / "METADATA").write_text("\n".join(lines) + "\n")
     (info / "WHEEL").write_text("Wheel-Version: 1.0\nGenerator: flhal\nRoot-Is-Purelib: false\n"
-                                f"Tag: {tag(recipe['tag'])}\n")
+                                f"Tag: {tag()}\n")
     groups = dict(recipe.get("entry_points", {}))
     if "scripts" in recipe:
         groups["console_scripts"] = recipe["scripts"]

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/status.h"
 
@@ -33,5 +34,12 @@ Status config_load();                        // reads the environment once; flha
 Status config_set(std::string_view key, std::string_view value);
 Result<std::string> config_get(std::string_view key);
 PoolLimit config_pool_limit(std::string_view device_name);
+std::string config_json();                   // every setting: key, value, where it came from, valid values, error
+
+// For discovery and plugins: the value in force as text, also when the environment's did not parse; "" for no such key.
+std::string config_text(std::string_view key);
+std::string config_source(std::string_view key);  // "default", "FLHAL_LOG_LEVEL", "flhal_config_set", ...
+void config_freeze_discovery();              // from now on the settings that the first count read cannot be set
+std::vector<std::string> config_pool_limit_devices();  // the names that have a pool size of their own
 
 }  // namespace flhal

@@ -37,10 +37,15 @@ struct Device {
   Pool* pool = nullptr;                 // made by open()
   std::atomic<uint32_t> generation{1};  // plans made under another generation are dropped
 
+  std::mutex lost_mutex;                // guards lost_reason; a leaf
+  std::string lost_reason;
+
   bool has(uint64_t cap) const { return (info.caps & cap) != 0; }
   bool lost() const { return state.load(std::memory_order_relaxed) == FLHAL_DEVICE_STATE_LOST; }
   Status open();                        // idempotent
   void mark_lost(const char* why);      // sticky until reset
+  Status close();                       // waits, gives everything back; for shutdown and reset
+  Status reset();                       // closes and opens a LOST device again; else nothing
   bool stores(flhal_dtype dtype) const; // may memory of this dtype lie on the chip
 };
 
@@ -48,6 +53,10 @@ struct Device {
 const std::vector<Device*>& devices();
 bool devices_frozen();
 Status check_device(const flhal_device* handle, const char* function);   // tag check, fork guard
+// Layers above core that keep things of a device (plans, modules) say here how to give them back before it is closed.
+void on_device_close(void (*hook)(Device*));
+extern std::atomic<bool> g_shut_down;   // flhal_shutdown was called
+Status shut_down_failure(const char* function);
 inline Device* device_from(flhal_device* h) { return reinterpret_cast<Device*>(h); }
 inline flhal_device* handle_of(Device* d) { return reinterpret_cast<flhal_device*>(d); }
 

@@ -13,6 +13,10 @@ enum LogLevel : int32_t { kLogError = 0, kLogWarn = 1, kLogInfo = 2, kLogDebug =
 
 void log_text(LogLevel level, std::string_view text);
 
+// Lines go to `sink` instead of standard error; nullptr turns it back. The sink may run on any thread.
+using LogSink = void (*)(LogLevel level, std::string_view text);
+void set_log_sink(LogSink sink);
+
 inline bool log_enabled(LogLevel level) { return config().log_level.load(std::memory_order_relaxed) >= level; }
 
 template <typename... Args>

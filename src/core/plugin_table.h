@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "core/status.h"
 
@@ -24,6 +25,11 @@ struct Plugin {
   bool has_budget = false;
   flhal_p_plugin* handle = nullptr;    // what init gave
   flhal_host_v1 host{};                // what core gave the plugin; lives until shutdown returns
+  std::vector<std::string> notes;      // harmless oddities of the load, for the report
+
+  // A plugin that is not fork-safe is known from its probe child at first: only stubs, loaded by the first open.
+  std::mutex load_mutex;
+  bool loaded = false;                 // library open, init done
 
   // FLHAL_PLUGIN_SERIALIZE_ALL: one call at a time in the whole plugin. lock() gives an empty lock otherwise.
   bool serialize_all = false;

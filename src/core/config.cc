@@ -1,0 +1,301 @@
+// src/core/config.cc: the settings as one table of rows.
+//
+// Idea: a row knows its names, its default and how to take a value. The environment is read once; a value that does not
+// parse leaves the default in force and a sentence that config_load, config_get of that key and the first use of a device
+// report until flhal_config_set gives the key a good value.
+// Empty environment values count as unset. Environment variables are ignored when privileges were raised.
+// Threads: one mutex for writers and texts; the values that hot paths read are atomics in Config.
+#include "core/config.h"
+
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+
+#include <array>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "core/config_values.h"
+
+namespace flhal {
+namespace {
+
+constinit Config g_config;
+
+constexpr const char* kPolicies[] = {"auto", "warn", "strict"};
+constexpr const char* kLevels[] = {"error", "warn", "info", "debug"};
+constexpr const char* kRoutes[] = {"auto", "native", "kernel", "composite", "host"};
+constexpr const char* kCacheModes[] = {"on", "off", "refresh"};
+
+PoolLimit g_pool_limit;                      // guarded by g_mutex, like everything below
+auto& g_pool_limit_of = *new std::map<std::string, PoolLimit, std::less<>>;
+
+bool take_fallback_policy(std::string_view v) {
+  auto i = parse_name(v, kPolicies);
+  if (i) g_config.fallback_policy.store(static_cast<FallbackPolicy>(*i), std::memory_order_relaxed);
+  return i.has_value();
+}
+bool take_fallback_threshold(std::string_view v) {
+  auto x = parse_number(v, 0.0, 1.0);
+  if (x) g_config.fallback_threshold.store(*x, std::memory_order_relaxed);
+  return x.has_value();
+}
+bool take_pool_size(std::string_view v) {
+  auto limit = parse_pool_limit(v);
+  if (limit) g_pool_limit = *limit;
+  return limit.has_value();
+}
+bool take_async_level(std::string_view v) {
+  auto x = parse_integer(v, 0, 2);
+  if (x) g_config.async_level.store(static_cast<uint32_t>(*x), std::memory_order_relaxed);
+  return x.has_value();
+}
+bool take_log_level(std::string_view v) {
+  auto i = parse_name(v, kLevels);
+  if (i) g_config.log_level.store(static_cast<int32_t>(*i), std::memory_order_relaxed);
+  return i.has_value();
+}
+bool take_route(std::string_view v) {
+  auto i = parse_name(v, kRoutes);
+  if (i) g_config.route.store(static_cast<ForcedRoute>(*i), std::memory_order_relaxed);
+  return i.has_value();
+}
+bool take_text(std::string_view) { return true; }   // checked where it is used: names and paths
+bool take_probe_timeout(std::string_view v) { return parse_integer(v, 10, 600000).has_value(); }
+bool take_probe_cache(std::string_view v) { return parse_name(v, kCacheModes).has_value(); }
+
+struct Row {
+  const char* key;
+  const char* environment;      // FLHAL_<this> wins over TORCH_FL_<this>
+  const char* initial;
+  bool (*take)(std::string_view);
+  const char* valid;
+  bool until_first_count;       // a change after the device list froze is refused
+};
+
+constexpr const char* kPoolValues = "a share of the device's memory like 0.7 or 70%, or bytes with a unit like 512MiB or 8GiB";
+constexpr Row kRows[] = {
+    {"fallback_policy", "FALLBACK_POLICY", "auto", take_fallback_policy, "auto, warn or strict", false},
+    {"fallback_threshold", "FALLBACK_THRESHOLD", "0.1", take_fallback_threshold, "a number from 0.0 to 1.0", false},
+    {"memory_pool_size", "MEMORY_POOL_SIZE", "50%", take_pool_size, kPoolValues, false},
+    {"async_level", "ASYNC_LEVEL", "1", take_async_level, "0, 1 or 2", false},
+    {"log_level", "LOG_LEVEL", "warn", take_log_level, "error, warn, info or debug", false},
+    {"plugin_path", "PLUGIN_PATH", "", take_text, "a colon list of folders, manifests or libraries", true},
+    {"device", "DEVICE", "", take_text, "a device name", false},
+    {"visible_devices", "VISIBLE_DEVICES", "", take_text, "a comma list of device names, name:n or uuid:..., or none", true},
+    {"route", "ROUTE", "auto", take_route, "auto, native, kernel, composite or host", false},
+    {"probe_timeout_ms", "PROBE_TIMEOUT_MS", "10000", take_probe_timeout, "a whole number from 10 to 600000", true},
+    {"probe_cache", "PROBE_CACHE", "on", take_probe_cache, "on, off or refresh", true},
+};
+constexpr size_t kRowCount = sizeof kRows / sizeof kRows[0];
+
+struct Value {
+  std::string text;
+  std::string source = "default";
+  std::string error;            // the environment's value did not parse
+};
+
+std::mutex g_mutex;
+// Never destroyed: settings are read by deleters that run at exit.
+std::array<Value, kRowCount>& values() {
+  static auto& all = *new std::array<Value, kRowCount>;
+  return all;
+}
+bool g_loaded = false;                        // guarded by g_mutex
+std::atomic<bool> g_loaded_well{false};       // read without it
+bool g_frozen = false;
+
+const char* environment(const std::string& name) {
+  const char* value = secure_getenv(name.c_str());
+  return value && !trimmed(value).empty() ? value : nullptr;
+}
+
+void load_locked() {
+  if (g_loaded) return;
+  g_loaded = true;
+  for (size_t i = 0; i < kRowCount; ++i) {
+    const Row& row = kRows[i];
+    Value& value = values()[i];
+    value.text = row.initial;
+    row.take(row.initial);
+    for (const char* prefix : {"FLHAL_", "TORCH_FL_"}) {
+      std::string name = std::string(prefix) + row.environment;
+      const char* text = environment(name);
+      if (text == nullptr) continue;
+      std::string_view clean = trimmed(text);
+      if (row.take(clean)) {
+        value.text = clean;
+        value.source = name;
+      } else {
+        value.error = fmt::format("the environment variable {}='{}' does not parse; {} takes {}", name, text, row.key, row.valid);
+      }
+      break;
+    }
+  }
+}
+
+std::string all_errors() {
+  std::string text;
+  for (const Value& value : values()) {
+    if (value.error.empty()) continue;
+    if (!text.empty()) text += "; ";
+    text += value.error;
+  }
+  return text;
+}
+
+std::string all_keys() {
+  std::string text;
+  for (const Row& row : kRows) text += (text.empty() ? "" : ", ") + std::string(row.key);
+  return text;
+}
+
+// "memory_pool_size@chip_a" -> row and "chip_a"; -1 when there is no such row.
+int find_row(std::string_view key, std::string_view* device) {
+  size_t at = key.find('@');
+  *device = at == std::string_view::npos ? std::string_view() : key.substr(at + 1);
+  for (size_t i = 0; i < kRowCount; ++i)
+    if (key.substr(0, at) == kRows[i].key) return static_cast<int>(i);
+  return -1;
+}
+
+Status unknown_key(const char* function, std::string_view key) {
+  return fail(FLHAL_E_INVALID, "{}: there is no setting '{}'; the settings are {}", function, key, all_keys());
+}
+
+}  // namespace
+
+Config& config() { return g_config; }
+
+Status config_load() {
+  if (g_loaded_well.load(std::memory_order_acquire)) return FLHAL_OK;
+  std::lock_guard lock(g_mutex);
+  load_locked();
+  std::string errors = all_errors();
+  if (!errors.empty()) return fail_text(FLHAL_E_INVALID, std::move(errors));
+  g_loaded_well.store(true, std::memory_order_release);
+  return FLHAL_OK;
+}
+
+Status config_set(std::string_view key, std::string_view text) {
+  std::lock_guard lock(g_mutex);
+  load_locked();
+  std::string_view device;
+  int i = find_row(key, &device);
+  if (i < 0) return unknown_key("flhal_config_set", key);
+  const Row& row = kRows[i];
+  std::string_view clean = trimmed(text);
+  if (key.find('@') != std::string_view::npos) {
+    if (row.take != take_pool_size)
+      return fail(FLHAL_E_INVALID, "flhal_config_set: {} has no value per device; only memory_pool_size@<device> has", row.key);
+    auto limit = parse_pool_limit(clean);
+    if (!limit || device.empty())
+      return fail(FLHAL_E_INVALID, "flhal_config_set: '{}' is no value of {}; it takes {}", text, key, row.valid);
+    g_pool_limit_of.insert_or_assign(std::string(device), *limit);
+    g_config.version.fetch_add(1, std::memory_order_acq_rel);
+    return FLHAL_OK;
+  }
+  if (row.until_first_count && g_frozen)
+    return fail(FLHAL_E_INVALID, "flhal_config_set: {} is read at the first device count, which was made already; set it "
+                "earlier, or set FLHAL_{} before the program starts", row.key, row.environment);
+  if (!row.take(clean))
+    return fail(FLHAL_E_INVALID, "flhal_config_set: '{}' is no value of {}; it takes {}", text, row.key, row.valid);
+  Value& value = values()[i];
+  value.text = clean;
+  value.source = "flhal_config_set";
+  value.error.clear();
+  g_config.version.fetch_add(1, std::memory_order_acq_rel);
+  return FLHAL_OK;
+}
+
+namespace {
+
+std::string pool_limit_text(const PoolLimit& limit) {
+  return limit.bytes != 0 ? fmt::format("{}B", limit.bytes) : fmt::format("{}", limit.share);
+}
+
+}  // namespace
+
+Result<std::string> config_get(std::string_view key) {
+  std::lock_guard lock(g_mutex);
+  load_locked();
+  std::string_view device;
+  int i = find_row(key, &device);
+  if (i < 0) return unknown_key("flhal_config_get", key);
+  if (!device.empty()) {
+    if (kRows[i].take != take_pool_size)
+      return fail(FLHAL_E_INVALID, "flhal_config_get: {} has no value per device; only memory_pool_size@<device> has", kRows[i].key);
+    auto found = g_pool_limit_of.find(device);
+    if (found != g_pool_limit_of.end()) return pool_limit_text(found->second);
+  }
+  const Value& value = values()[i];
+  if (!value.error.empty()) return fail_text(FLHAL_E_INVALID, "flhal_config_get: " + value.error);
+  return value.text;
+}
+
+std::string config_text(std::string_view key) {
+  std::lock_guard lock(g_mutex);
+  load_locked();
+  std::string_view device;
+  int i = find_row(key, &device);
+  return i < 0 ? std::string() : values()[i].text;
+}
+
+std::string config_source(std::string_view key) {
+  std::lock_guard lock(g_mutex);
+  load_locked();
+  std::string_view device;
+  int i = find_row(key, &device);
+  return i < 0 ? std::string() : values()[i].source;
+}
+
+PoolLimit config_pool_limit(std::string_view device_name) {
+  std::lock_guard lock(g_mutex);
+  load_locked();
+  auto found = g_pool_limit_of.find(device_name);
+  return found != g_pool_limit_of.end() ? found->second : g_pool_limit;
+}
+
+void config_freeze_discovery() {
+  std::lock_guard lock(g_mutex);
+  load_locked();
+  g_frozen = true;
+}
+
+std::vector<std::string> config_pool_limit_devices() {
+  std::lock_guard lock(g_mutex);
+  std::vector<std::string> names;
+  for (const auto& [name, limit] : g_pool_limit_of) names.push_back(name);
+  return names;
+}
+
+std::string config_json() {
+  std::lock_guard lock(g_mutex);
+  load_locked();
+  cJSON* root = cJSON_CreateObject();
+  cJSON* settings = cJSON_AddArrayToObject(root, "settings");
+  for (size_t i = 0; i < kRowCount; ++i) {
+    const Value& value = values()[i];
+    cJSON* row = cJSON_CreateObject();
+    cJSON_AddStringToObject(row, "key", kRows[i].key);
+    cJSON_AddStringToObject(row, "value", value.text.c_str());
+    cJSON_AddStringToObject(row, "source", value.source.c_str());
+    cJSON_AddStringToObject(row, "valid", kRows[i].valid);
+    if (!value.error.empty()) cJSON_AddStringToObject(row, "error", value.error.c_str());
+    cJSON_AddItemToArray(settings, row);
+  }
+  for (const auto& [name, limit] : g_pool_limit_of) {
+    cJSON* row = cJSON_CreateObject();
+    cJSON_AddStringToObject(row, "key", ("memory_pool_size@" + name).c_str());
+    cJSON_AddStringToObject(row, "value", pool_limit_text(limit).c_str());
+    cJSON_AddStringToObject(row, "source", "flhal_config_set");
+    cJSON_AddItemToArray(settings, row);
+  }
+  char* text = cJSON_Print(root);
+  std::string out = text ? text : "{}";
+  cJSON_free(text);
+  cJSON_Delete(root);
+  return out;
+}
+
+}  // namespace flhal

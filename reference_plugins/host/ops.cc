@@ -1,8 +1,59 @@
-// reference_plugins/host/ops.cc: the optional table "ops".
-#include "host_plugin.h"
+// reference_plugins/host/ops.cc: the optional table "ops": which native operators there are, and the plan slots.
+//
+// A row is op and maker; what a maker declines goes to the portable kernels, with the reason in core's reports.
+#include <fmt/format.h>
+
+#include <exception>
+
+#include "ops_makers.h"
+#include "plan.h"
 
 namespace flhal::host {
+namespace {
 
-const flhal_ops_v1* ops_table() { return nullptr; }
+PlanMaker maker_of(uint32_t op) {
+  switch (op) {
+    case FLHAL_OP_MATMUL: return make_matmul;
+    default: return nullptr;
+  }
+}
+
+flhal_status plan_create(flhal_p_device* device, const flhal_op_call_v1* proto, flhal_plan_info_v1* info, flhal_p_plan** out) {
+  PlanMaker make = maker_of(proto->op);
+  if (!make) {
+    info->reason = "the host plugin has no native version of this op";
+    return FLHAL_DECLINED;
+  }
+  try {
+    std::unique_ptr<flhal_p_plan> plan;
+    if (const char* reason = make(*proto, *info, plan)) {
+      info->reason = reason;
+      return FLHAL_DECLINED;
+    }
+    plan->device = device;
+    *out = plan.release();
+    return FLHAL_OK;
+  } catch (const std::exception& e) {
+    return fail(device->plugin, FLHAL_E_INTERNAL, fmt::format("host: planning {} failed: {}", proto->name, e.what()));
+  }
+}
+
+flhal_status plan_run(flhal_p_plan* plan, flhal_p_stream*, const flhal_op_call_v1* call, const flhal_p_place* workspace) {
+  try {
+    return plan->run(*call, workspace ? pointer_to(*workspace) : nullptr);
+  } catch (const std::exception& e) {
+    return fail(plan->device->plugin, FLHAL_E_INTERNAL, fmt::format("host: {} failed: {}", call->name, e.what()));
+  }
+}
+
+void plan_destroy(flhal_p_plan* plan) { delete plan; }
+
+flhal_status op_describe(flhal_p_plugin*, uint32_t, const char**, const char**) { return FLHAL_DECLINED; }
+
+const flhal_ops_v1 kOps = {sizeof(flhal_ops_v1), FLHAL_ST_OPS, nullptr, 0, 0, plan_create, plan_run, plan_destroy, op_describe};
+
+}  // namespace
+
+const flhal_ops_v1* ops_table() { return &kOps; }
 
 }  // namespace flhal::host

@@ -54,5 +54,6 @@ void set_current_stream(c10::DeviceIndex index, c10::StreamId id);
 flhal_stream* stream_of(c10::DeviceIndex index, c10::StreamId id);
 c10::StreamId next_pool_stream(c10::DeviceIndex index, int priority);   // makes it the first time round
 bool device_opened(c10::DeviceIndex index) noexcept;
+void reset_device(c10::DeviceIndex index);                    // after DEVICE_LOST; all streams start anew
 
 }  // namespace torch_fl

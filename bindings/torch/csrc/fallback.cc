@@ -1,0 +1,324 @@
+// csrc/fallback.cc: running PyTorch's CPU operator on device tensors.
+//
+// Idea: each storage that the arguments touch is mapped once (flhal_host_begin: the memory itself on unified memory, a staged
+// copy elsewhere) over the union of the touched bytes, and each tensor becomes a CPU view into that mapping. So overlap,
+// aliasing and writes through views mean on the CPU what they mean on the device; written ranges go back by flhal_host_end.
+// New results are moved to the device; results that are arguments are those arguments again.
+// Not torch's own cpu_fallback: it copies each argument alone, lets mixed devices through and cannot be asked what it did.
+#include "fallback.h"
+
+#include <c10/util/SmallVector.h>
+#include <flhal/flhal.h>
+#include <torch/library.h>
+
+#include "call_site.h"
+#include "copy.h"
+#include "device.h"
+#include "errors.h"
+#include "factories.h"
+#include "fallback_random.h"
+#include "fallback_schema.h"
+#include "host_view.h"
+
+namespace torch_fl {
+
+namespace {
+
+thread_local const char* t_reason = nullptr;
+
+// One storage of the device, as the host sees it during the call.
+struct Mapping {
+  c10::StorageImpl* storage;
+  size_t begin, end;                       // union of the touched bytes
+  bool written;
+  void* host = nullptr;
+  std::optional<HostView> view;
+  c10::Storage cpu;
+};
+
+struct Twin {
+  at::Tensor device, cpu;
+  bool written;
+};
+
+bool ours(const at::Tensor& t) { return t.device().type() == kDeviceType; }
+
+class Call {
+ public:
+  Call(const c10::OperatorHandle& op, const OpInfo& info, torch::jit::Stack* stack)
+      : op_(op), info_(info), stack_(stack), n_arguments_(op.schema().arguments().size()) {}
+
+  c10::DeviceIndex find_device() {
+    for (size_t i = 0; i < n_arguments_; ++i) {
+      each_tensor(argument(i), [&](const at::Tensor& t) {
+        if (!ours(t)) return;
+        if (device_ < 0) device_ = t.device().index();
+        if (t.device().index() != device_) raise_two_devices(c10::Device(kDeviceType, device_), t.device());
+      });
+    }
+    return device_;
+  }
+
+  // CPU numbers (0-dim) are legal beside device tensors, CPU tensors are not, and none may be written.
+  void check_mixed() {
+    for (size_t i = 0; i < n_arguments_; ++i) {
+      each_tensor(argument(i), [&](const at::Tensor& t) {
+        if (ours(t)) return;
+        if (t.device().is_cpu() && ((t.dim() == 0 && !info_.written[i]) || info_.may_be_cpu[i])) return;
+        raise_two_devices(c10::Device(kDeviceType, device_), t.device());
+      });
+    }
+  }
+
+  void map() {
+    for (size_t i = 0; i < n_arguments_; ++i) {
+      each_tensor(argument(i), [&](const at::Tensor& t) {
+        if (ours(t)) touch(t, info_.written[i]);
+      });
+    }
+    stream_ = current_stream(device_);
+    visible_ = host_visible(device_);
+    for (Mapping& m : mappings_) {
+      if (m.end > m.begin) {
+        if (visible_) m.begin = 0, m.end = m.storage->nbytes();          // costs nothing, and keeps offsets as they are
+        const auto base = reinterpret_cast<flhal_addr>(m.storage->data());
+        m.view.emplace(stream_, base + m.begin, m.end - m.begin, m.written ? FLHAL_READ | FLHAL_WRITE : FLHAL_READ);
+        m.host = m.view->host();
+        if (!visible_) bytes_to_host += m.end - m.begin;
+      }
+      m.cpu = borrow_host(m.host, m.end - m.begin);
+    }
+  }
+
+  void replace_arguments() {
+    for (size_t i = 0; i < n_arguments_; ++i) {
+      c10::IValue& value = argument(i);
+      const bool written = info_.written[i];
+      if (value.isTensor()) {
+        const at::Tensor& t = value.toTensor();
+        if (t.defined() && ours(t)) {
+          keep(i, value);
+          value = twin_of(t, written);
+        }
+      } else if (value.isTensorList()) {
+        keep(i, value);
+        c10::List<at::Tensor> moved;
+        for (const at::Tensor& t : value.toTensorVector()) moved.push_back(t.defined() && ours(t) ? twin_of(t, written) : t);
+        value = std::move(moved);
+      } else if (value.isOptionalTensorList()) {
+        keep(i, value);
+        c10::List<std::optional<at::Tensor>> moved;
+        for (const auto& t : value.toOptionalTensorVector()) {
+          moved.push_back(t && t->defined() && ours(*t) ? std::optional<at::Tensor>(twin_of(*t, written)) : t);
+        }
+        value = std::move(moved);
+      } else if (value.isDevice() && value.toDevice().type() == kDeviceType) {
+        value = c10::Device(c10::kCPU);
+      }
+    }
+  }
+
+  void unmap() {
+    for (Mapping& m : mappings_) {
+      if (!m.view) continue;
+      if (m.written && !visible_) bytes_to_device += m.end - m.begin;
+      m.view->end();
+    }
+  }
+
+  // An out= tensor that the CPU operator resized: give the device tensor the same sizes, and the values if they moved.
+  void follow_resizes() {
+    for (const Twin& twin : twins_) {
+      if (!twin.written) continue;
+      const bool moved = twin.cpu.storage().data() != mapping_of(twin.device)->host;
+      if (!moved && twin.cpu.sizes() == twin.device.sizes() && twin.cpu.strides() == twin.device.strides()) continue;
+      grow_like(twin.device, twin.cpu);
+      if (moved) {
+        copy_into(twin.device, twin.cpu, false);
+        bytes_to_device += twin.cpu.nbytes();
+      }
+    }
+  }
+
+  void finish_results() {
+    const size_t n = info_.returns_arg.size();
+    for (size_t i = 0; i < n; ++i) {
+      c10::IValue& value = torch::jit::peek(*stack_, i, n);
+      const int same = info_.returns_arg[i];
+      if (same >= 0) {
+        value = kept(same);
+      } else if (value.isTensor()) {
+        if (value.toTensor().defined()) value = to_device(value.toTensor());
+      } else if (value.isTensorList()) {
+        c10::List<at::Tensor> moved;
+        for (const at::Tensor& t : value.toTensorVector()) moved.push_back(t.defined() ? to_device(t) : t);
+        value = std::move(moved);
+      }
+    }
+  }
+
+  uint64_t bytes_to_host = 0, bytes_to_device = 0;
+
+ private:
+  // Arguments lie at the stack's end before the call, results after it.
+  c10::IValue& argument(size_t i) { return torch::jit::peek(*stack_, i, n_arguments_); }
+
+  template <typename Visit>
+  static void each_tensor(const c10::IValue& value, Visit&& visit) {
+    if (value.isTensor()) {
+      const at::Tensor& t = value.toTensor();
+      if (t.defined()) visit(t);
+    } else if (value.isTensorList()) {
+      for (const at::Tensor& t : value.toTensorVector()) {
+        if (t.defined()) visit(t);
+      }
+    } else if (value.isOptionalTensorList()) {
+      for (const auto& t : value.toOptionalTensorVector()) {
+        if (t && t->defined()) visit(*t);
+      }
+    }
+  }
+
+  Mapping* mapping_of(const at::Tensor& t) {
+    c10::StorageImpl* storage = t.storage().unsafeGetStorageImpl();
+    for (Mapping& m : mappings_) {
+      if (m.storage == storage) return &m;
+    }
+    return nullptr;
+  }
+
+  void touch(const at::Tensor& t, bool written) {
+    const ByteRange range = touched_bytes(t);
+    const size_t begin = range.begin & ~size_t{63};                      // the mapping stays as aligned as the device memory
+    if (Mapping* m = mapping_of(t)) {
+      if (range.end > range.begin) {
+        if (m->end == m->begin) {
+          m->begin = begin, m->end = range.end;
+        } else {
+          m->begin = std::min(m->begin, begin), m->end = std::max(m->end, range.end);
+        }
+      }
+      m->written = m->written || written;
+      return;
+    }
+    Mapping m{};
+    m.storage = t.storage().unsafeGetStorageImpl();
+    m.begin = range.end > range.begin ? begin : 0;
+    m.end = range.end;
+    m.written = written;
+    mappings_.push_back(std::move(m));
+  }
+
+  at::Tensor twin_of(const at::Tensor& t, bool written) {
+    for (Twin& twin : twins_) {                                          // the same tensor twice stays the same tensor
+      if (twin.device.is_same(t)) {
+        twin.written = twin.written || written;
+        return twin.cpu;
+      }
+    }
+    const Mapping* m = mapping_of(t);
+    twins_.push_back({t, cpu_twin(t, m->cpu, m->begin), written});
+    return twins_.back().cpu;
+  }
+
+  void keep(size_t i, const c10::IValue& value) { kept_.emplace_back(i, value); }
+  const c10::IValue& kept(int i) const {
+    for (const auto& [index, value] : kept_) {
+      if (index == static_cast<size_t>(i)) return value;
+    }
+    TORCH_INTERNAL_ASSERT(false, info_.name, ": result ", i, " names an argument that holds no tensor of this device");
+  }
+
+  static void grow_like(const at::Tensor& device, const at::Tensor& cpu) {
+    if (device.sizes() != cpu.sizes()) device.resize_(cpu.sizes());
+    if (device.strides() != cpu.strides()) device.unsafeGetTensorImpl()->set_sizes_and_strides(cpu.sizes(), cpu.strides());
+  }
+
+  at::Tensor to_device(const at::Tensor& cpu) {
+    if (!cpu.device().is_cpu() || cpu.layout() != at::kStrided) return cpu;
+    for (const Twin& twin : twins_) {
+      if (twin.cpu.is_same(cpu)) return twin.device;
+    }
+    for (const Mapping& m : mappings_) {                                 // an undeclared view of an argument stays one
+      if (m.cpu.is_alias_of(cpu.storage()) && cpu.storage().nbytes() != 0) return view_on(m, cpu);
+    }
+    at::Tensor out = cpu.is_non_overlapping_and_dense() ? empty_like_strided(cpu.sizes(), cpu.strides(), cpu.scalar_type(), device_)
+                                                        : empty_contiguous(cpu.sizes(), cpu.scalar_type(), device_);
+    if (cpu.is_conj()) out._set_conj(true);
+    if (cpu.is_neg()) out._set_neg(true);
+    copy_into(out, cpu, false);
+    bytes_to_device += cpu.nbytes();
+    return out;
+  }
+
+  at::Tensor view_on(const Mapping& m, const at::Tensor& cpu) {
+    c10::Storage storage(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(m.storage));
+    at::Tensor out = at::detail::make_tensor<c10::TensorImpl>(std::move(storage), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), cpu.dtype());
+    const auto offset = cpu.storage_offset() + static_cast<int64_t>(m.begin / cpu.itemsize());
+    out.unsafeGetTensorImpl()->set_sizes_and_strides(cpu.sizes(), cpu.strides(), offset);
+    return out;
+  }
+
+  const c10::OperatorHandle& op_;
+  const OpInfo& info_;
+  torch::jit::Stack* stack_;
+  const size_t n_arguments_;
+  c10::DeviceIndex device_ = -1;
+  flhal_stream* stream_ = nullptr;
+  bool visible_ = false;
+  c10::SmallVector<Mapping, 6> mappings_;
+  c10::SmallVector<Twin, 6> twins_;
+  c10::SmallVector<std::pair<size_t, c10::IValue>, 6> kept_;
+};
+
+// Accounts for the call however it ends.
+struct Account {
+  uint64_t ticket = 0;
+  Call* call;
+  const OpInfo& info;
+  ~Account() {
+    const std::string site = call_site_once(info.site_epoch);
+    flhal_fallback_leave(ticket, call->bytes_to_host, call->bytes_to_device, site.empty() ? nullptr : site.c_str());
+  }
+};
+
+}  // namespace
+
+void raise_two_devices(c10::Device a, c10::Device b) {
+  TORCH_CHECK(false, "Expected all tensors to be on the same device, but found at least two devices, ", a, " and ", b, "!");
+}
+
+ReasonScope::ReasonScope(const char* reason) : before_(std::exchange(t_reason, reason)) {}
+ReasonScope::~ReasonScope() { t_reason = before_; }
+
+void run_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack, const char* reason) {
+  const OpInfo& info = op_info(op);
+  if (info.refusal != Refusal::kNone) raise_refusal(info, reason);
+  Call call(op, info, stack);
+  const c10::DeviceIndex device = call.find_device();
+  if (device < 0) raise_refusal(info, "no argument lies on the device");
+  call.check_mixed();
+
+  Account account{0, &call, info};
+  check(flhal_fallback_enter(device_handle(device), info.name.c_str(), reason, &account.ticket), info.name.c_str());
+  call.map();
+  call.replace_arguments();
+  {
+    RandomScope random(info, op, stack, device);      // seeds what the operator draws from with our generator's state
+    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+  }
+  call.unmap();
+  call.follow_resizes();
+  call.finish_results();
+}
+
+void boxed_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  const char* reason = std::exchange(t_reason, nullptr);
+  run_fallback(op, stack, reason != nullptr ? reason : "no kernel in the adapter");
+}
+
+TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&boxed_fallback>()); }
+// Without it every operator under autocast fails for this device; autocast.cc adds the cast lists.
+TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) { m.fallback(torch::CppFunction::makeFallthrough()); }
+
+}  // namespace torch_fl

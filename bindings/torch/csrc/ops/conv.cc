@@ -1,0 +1,122 @@
+// csrc/ops/conv.cc: convolution and its backward. One-dimensional ones are two-dimensional with height 1; a transposed one
+// is the input gradient of the plain one.
+#include <ATen/core/Tensor.h>
+
+#include "csrc/ops/frame.h"
+
+namespace torch_fl {
+namespace {
+
+// A tensor seen with four dimensions.
+struct Planes {
+  const at::Tensor& t;
+  c10::SmallVector<int64_t, 4> sizes, strides;
+  explicit Planes(const at::Tensor& x) : t(x), sizes(x.sizes().begin(), x.sizes().end()), strides(x.strides().begin(), x.strides().end()) {
+    if (sizes.size() == 3) {
+      sizes.insert(sizes.begin() + 2, 1);
+      strides.insert(strides.begin() + 2, sizes[3] * strides[2]);
+    }
+  }
+};
+
+struct Geometry {
+  int64_t stride[2], padding[2], dilation[2], groups;
+  Geometry(Frame& f, uint32_t first, uint32_t groups_at) : groups(f.args[groups_at].toInt()) {
+    read(f.args[first], stride, 1);
+    read(f.args[first + 1], padding, 0);
+    read(f.args[first + 2], dilation, 1);
+  }
+  static void read(const c10::IValue& v, int64_t (&to)[2], int64_t missing) {
+    c10::DimVector d = dims_of(v);
+    to[0] = d.size() > 1 ? d[0] : missing;
+    to[1] = d.empty() ? missing : d.back();
+  }
+};
+
+// Attribute numbers are the same in the three convolution ops: stride, padding, dilation, groups.
+void add_geometry(OpCall& call, uint32_t op, const Geometry& g) {
+  call.attr(op << 8 | 1, c10::IntArrayRef(g.stride));
+  call.attr(op << 8 | 2, c10::IntArrayRef(g.padding));
+  call.attr(op << 8 | 3, c10::IntArrayRef(g.dilation));
+  call.attr(op << 8 | 4, g.groups);
+}
+static_assert(FLHAL_ATTR_CONV2D_STRIDE == (FLHAL_OP_CONV2D << 8 | 1) && FLHAL_ATTR_CONV2D_PADDING == (FLHAL_OP_CONV2D << 8 | 2));
+static_assert(FLHAL_ATTR_CONV2D_DILATION == (FLHAL_OP_CONV2D << 8 | 3) && FLHAL_ATTR_CONV2D_GROUPS == (FLHAL_OP_CONV2D << 8 | 4));
+static_assert(FLHAL_ATTR_CONV2D_BACKWARD_INPUT_GROUPS == (FLHAL_OP_CONV2D_BACKWARD_INPUT << 8 | 4));
+static_assert(FLHAL_ATTR_CONV2D_BACKWARD_WEIGHT_GROUPS == (FLHAL_OP_CONV2D_BACKWARD_WEIGHT << 8 | 4));
+
+// op(out; a, b, bias?)
+bool run(Frame& f, uint32_t op, const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const at::Tensor* bias,
+         const Geometry& g) {
+  Planes po(out), pa(a), pb(b);
+  OpCall call(op, out.scalar_type());
+  call.out_as(out, po.sizes, po.strides);
+  call.in_as(a, pa.sizes, pa.strides);
+  call.in_as(b, pb.sizes, pb.strides);
+  if (op == FLHAL_OP_CONV2D) call.in_or_absent(bias != nullptr ? *bias : at::Tensor());
+  add_geometry(call, op, g);
+  return f.submit(call);
+}
+
+bool fill_zero(Frame& f, const at::Tensor& t) {
+  if (!t.defined() || t.numel() == 0) return true;
+  OpCall call(FLHAL_OP_FILL, t.scalar_type());
+  call.out(t);
+  call.in_scalar(c10::Scalar(0), t.scalar_type());
+  return f.submit(call);
+}
+
+// out += bias per channel
+bool add_bias(Frame& f, const at::Tensor& out, const at::Tensor& bias) {
+  if (!bias.defined()) return true;
+  Planes po(out);
+  int64_t sizes[4] = {1, bias.size(0), 1, 1}, strides[4] = {0, bias.stride(0), 0, 0};
+  OpCall call(FLHAL_OP_ADD, out.scalar_type());
+  call.out_as(out, po.sizes, po.strides);
+  call.in_as(out, po.sizes, po.strides);
+  call.in_as(bias, sizes, strides);
+  return f.submit(call);
+}
+
+}  // namespace
+
+// convolution(input, weight, bias?, stride, padding, dilation, transposed, output_padding, groups)
+bool convolution(Frame& f) {
+  const at::Tensor &x = f.tensor(0), &w = f.tensor(1), &bias = f.tensor(2);
+  if (f.result().numel() == 0) return true;
+  if (x.dim() < 3 || x.dim() > 4) return f.decline("convolution over other than one or two dimensions");
+  if (x.numel() == 0) return f.decline("convolution of nothing");
+  Geometry g(f, 3, 8);
+  if (!f.args[6].toBool()) return run(f, FLHAL_OP_CONV2D, f.result(), x, w, &bias, g);
+  return run(f, FLHAL_OP_CONV2D_BACKWARD_INPUT, f.result(), x, w, nullptr, g) && add_bias(f, f.result(), bias);
+}
+
+// convolution_backward(grad_output, input, weight, bias_sizes?, stride, padding, dilation, transposed, output_padding, groups,
+//                      output_mask) -> (grad_input, grad_weight, grad_bias)
+bool convolution_backward(Frame& f) {
+  const at::Tensor &grad = f.tensor(0), &x = f.tensor(1), &w = f.tensor(2);
+  if (x.dim() < 3 || x.dim() > 4) return f.decline("convolution over other than one or two dimensions");
+  const at::Tensor &gx = f.result(0), &gw = f.result(1), &gb = f.result(2);
+  if (x.numel() == 0 || grad.numel() == 0 || w.numel() == 0) return fill_zero(f, gx) && fill_zero(f, gw) && fill_zero(f, gb);
+  const bool transposed = f.args[7].toBool();
+  Geometry g(f, 4, 9);
+  if (gx.defined()) {
+    bool done = transposed ? run(f, FLHAL_OP_CONV2D, gx, grad, w, nullptr, g)
+                           : run(f, FLHAL_OP_CONV2D_BACKWARD_INPUT, gx, grad, w, nullptr, g);
+    if (!done) return false;
+  }
+  if (gw.defined()) {
+    bool done = transposed ? run(f, FLHAL_OP_CONV2D_BACKWARD_WEIGHT, gw, x, grad, nullptr, g)
+                           : run(f, FLHAL_OP_CONV2D_BACKWARD_WEIGHT, gw, grad, x, nullptr, g);
+    if (!done) return false;
+  }
+  if (!gb.defined()) return true;
+  Planes pg(grad);
+  int64_t sizes[4] = {1, gb.size(0), 1, 1}, strides[4] = {1, gb.stride(0), 1, 1};
+  OpCall sum(FLHAL_OP_SUM, gb.scalar_type());
+  sum.out_as(gb, sizes, strides);
+  sum.in_as(grad, pg.sizes, pg.strides);
+  return f.submit(sum);
+}
+
+}  // namespace torch_fl

@@ -1,0 +1,242 @@
+// csrc/ops/frame.cc: from a boxed call to results: devices, shapes, overlaps, memory, handler, fallback.
+#include "csrc/ops/frame.h"
+
+#include <ATen/MemoryOverlap.h>
+
+#include <atomic>
+
+#include "csrc/fallback.h"
+#include "csrc/ops/infer.h"
+
+namespace torch_fl {
+namespace {
+
+bool is_number_type(const c10::TypePtr& type) {
+  c10::TypePtr t = type;
+  if (auto optional = t->cast<c10::OptionalType>()) t = optional->getElementType();
+  return t->kind() == c10::TypeKind::NumberType || t->kind() == c10::TypeKind::FloatType;
+}
+
+constexpr c10::DeviceType kOurs = c10::DeviceType::PrivateUse1;
+
+struct Devices {
+  c10::DeviceIndex index = -1;
+  bool cpu_seen = false;     // a CPU tensor that may only stay when it is a 0-dim operand
+  const at::Tensor* stray = nullptr;
+
+  void see(const at::Tensor& t, bool scalar_allowed) {
+    if (!t.defined()) return;
+    c10::Device d = t.device();
+    if (C10_LIKELY(d.type() == kOurs)) {
+      if (index < 0) index = d.index();
+      else if (C10_UNLIKELY(index != d.index())) raise_two_devices(c10::Device(kOurs, index), d);
+    } else if (!(scalar_allowed && d.is_cpu() && t.dim() == 0)) {
+      stray = &t;
+    }
+  }
+};
+
+void find_device(Frame& f) {
+  Devices devices;
+  const bool scalars = (f.entry.row->flags & kCpuScalars) != 0;
+  for (uint32_t i = 0; i < f.entry.n_args; ++i) {
+    const c10::IValue& v = f.args[i];
+    const bool written = i >= f.entry.first_out || (i == 0 && f.entry.form == Form::kInplace);
+    if (v.isTensor()) {
+      devices.see(v.toTensor(), scalars && !written);
+    } else if (v.isTensorList()) {
+      for (const at::Tensor& t : v.toTensorVector()) {
+        devices.see(t, false);
+        if (devices.stray) raise_two_devices(c10::Device(kOurs, std::max<c10::DeviceIndex>(devices.index, 0)), t.device());
+      }
+    }
+  }
+  if (C10_UNLIKELY(devices.stray != nullptr)) {
+    c10::Device ours(kOurs, std::max<c10::DeviceIndex>(devices.index, 0));
+    raise_two_devices(ours, devices.stray->device());
+  }
+  f.device = devices.index;
+}
+
+// Equal shapes, dense, one dtype that the op keeps: the result's shape needs no asking. `first` is the model of the result.
+const at::Tensor* fast_model(const Frame& f) {
+  const Row& row = *f.entry.row;
+  const at::Tensor* first = nullptr;
+  c10::ScalarType type = c10::ScalarType::Undefined;
+  for (uint32_t i = 0; i < f.n_inputs(); ++i) {
+    const c10::IValue& v = f.args[i];
+    if (v.isTensor()) {
+      const at::Tensor& t = v.toTensor();
+      if (!t.defined()) continue;
+      const c10::TensorImpl* impl = t.unsafeGetTensorImpl();
+      if (t.is_cpu()) {                       // a wrapped number beside a tensor with dimensions
+        if (!impl->is_wrapped_number() || c10::isComplexType(t.scalar_type())) return nullptr;
+        continue;
+      }
+      if (!impl->is_contiguous()) return nullptr;
+      if (i == 0 && (row.flags & kSkipFirstType)) {
+        if (t.scalar_type() != c10::ScalarType::Bool) return nullptr;
+      } else if (type == c10::ScalarType::Undefined) {
+        type = t.scalar_type();
+        if (!c10::isFloatingType(type)) return nullptr;
+      } else if (t.scalar_type() != type) {
+        return nullptr;
+      }
+      if (first == nullptr) first = &t;
+      else if (impl->sizes() != first->sizes()) return nullptr;
+    } else if (v.isComplexDouble()) {
+      return nullptr;
+    } else if (v.isTensorList() || v.isIntList()) {
+      return nullptr;
+    }
+  }
+  if (first == nullptr || type == c10::ScalarType::Undefined || first->dim() == 0) return nullptr;
+  if (f.entry.form == Form::kInplace && f.args[0].toTensor().scalar_type() != type) return nullptr;
+  if (f.entry.form == Form::kOut) {
+    const at::Tensor& out = f.args[f.entry.first_out].toTensor();
+    c10::ScalarType want = (row.flags & kBoolResult) ? c10::ScalarType::Bool : type;
+    if (out.scalar_type() != want || out.sizes() != first->sizes() || !out.is_contiguous()) return nullptr;
+  }
+  return first;
+}
+
+c10::ScalarType fast_type(const Frame& f) {
+  for (uint32_t i = (f.entry.row->flags & kSkipFirstType) ? 1 : 0; i < f.n_inputs(); ++i)
+    if (f.args[i].isTensor() && f.args[i].toTensor().defined() && !f.args[i].toTensor().is_cpu())
+      return f.args[i].toTensor().scalar_type();
+  return c10::ScalarType::Undefined;
+}
+
+void check_overlap(const Frame& f, const at::Tensor& written) {
+  at::assert_no_internal_overlap(written);
+  if (f.entry.row->flags & kMayOverlap) return;
+  for (uint32_t i = 0; i < f.n_inputs(); ++i) {
+    if (f.args[i].isTensor() && f.args[i].toTensor().defined()) {
+      at::assert_no_partial_overlap(written, f.args[i].toTensor());
+    } else if (f.args[i].isTensorList()) {
+      for (const at::Tensor& t : f.args[i].toTensorVector()) at::assert_no_overlap(written, t);
+    }
+  }
+}
+
+void take_out(Frame& f, uint32_t i) {
+  const at::Tensor& out = f.args[f.entry.first_out + i].toTensor();
+  if (f.spec != nullptr && f.spec->outs[i].dtype != c10::ScalarType::Undefined) {
+    const OutSpec& s = f.spec->outs[i];
+    if (C10_UNLIKELY(out.sizes() != c10::IntArrayRef(s.sizes))) {
+      resize_output(out, s.sizes);
+      if (out.strides() != c10::IntArrayRef(s.strides)) out.unsafeGetTensorImpl()->set_sizes_and_strides(s.sizes, s.strides);
+    }
+  }
+  check_overlap(f, out);
+  f.results.push_back(out);
+}
+
+void make_results(Frame& f, const at::Tensor* model) {
+  switch (f.entry.form) {
+    case Form::kFunctional:
+      if (model != nullptr) {
+        c10::ScalarType type = (f.entry.row->flags & kBoolResult) ? c10::ScalarType::Bool : f.compute;
+        f.results.push_back(empty_contiguous(model->sizes(), type, f.device));
+        return;
+      }
+      for (const OutSpec& s : f.spec->outs) {
+        if (s.dtype == c10::ScalarType::Undefined) f.results.emplace_back();
+        else if (s.contiguous) f.results.push_back(empty_contiguous(s.sizes, s.dtype, f.device));
+        else f.results.push_back(empty_like_strided(s.sizes, s.strides, s.dtype, f.device));
+      }
+      return;
+    case Form::kInplace:
+      check_overlap(f, f.args[0].toTensor());
+      f.results.push_back(f.args[0].toTensor());
+      return;
+    case Form::kOut:
+      for (uint32_t i = 0; i < f.entry.n_results; ++i) take_out(f, i);
+      return;
+  }
+}
+
+}  // namespace
+
+Entry::Entry(const Row* r, c10::OperatorHandle o, Form fm) : row(r), op(o), form(fm) {
+  static std::atomic<uint64_t> next_id{1};
+  id = next_id.fetch_add(1);
+  const c10::FunctionSchema& schema = op.schema();
+  name = schema.name();
+  if (!schema.overload_name().empty()) name += "." + schema.overload_name();
+  n_args = static_cast<uint32_t>(schema.arguments().size());
+  n_results = static_cast<uint32_t>(schema.returns().size());
+  first_out = n_args;
+  for (uint32_t i = 0; i < n_args; ++i) {
+    const c10::Argument& a = schema.arguments()[i];
+    Arg arg;
+    arg.number = is_number_type(a.type());
+    for (const AttrRule& rule : row->attrs)
+      if (rule.argument != nullptr && a.name() == rule.argument) arg.attr = &rule;
+    if (a.is_out() && first_out == n_args) first_out = i;
+    args.push_back(arg);
+  }
+}
+
+void add_operand(Frame& f, OpCall& call, uint32_t i) {
+  const c10::IValue& v = f.args[i];
+  if (v.isTensor()) {
+    const at::Tensor& t = v.toTensor();
+    if (!t.defined()) return call.in_absent();
+    if (C10_LIKELY(!t.is_cpu())) return call.in(t);
+    const bool reduced = c10::isReducedFloatingType(f.compute);
+    if (!reduced && !t.unsafeGetTensorImpl()->is_conj() && !t.unsafeGetTensorImpl()->is_neg())
+      return call.in_host(t.unsafeGetTensorImpl());
+    return call.in_scalar(t.item(), reduced && (f.entry.row->flags & kOpmathScalar) ? c10::ScalarType::Float : f.compute);
+  }
+  if (v.isNone()) return call.in_absent();
+  const bool reduced = c10::isReducedFloatingType(f.compute);
+  call.in_scalar(v.toScalar(), reduced && (f.entry.row->flags & kOpmathScalar) ? c10::ScalarType::Float : f.compute);
+}
+
+void add_attrs(Frame& f, OpCall& call) {
+  for (uint32_t i = 0; i < f.n_inputs(); ++i) {
+    const AttrRule* rule = f.entry.args[i].attr;
+    if (rule == nullptr) continue;
+    const c10::IValue& v = f.args[i];
+    if (v.isNone()) continue;
+    if (v.isString()) {                          // approximate="none" | "tanh"
+      call.attr(rule->key, static_cast<int64_t>(v.toStringRef() == "tanh"));
+      continue;
+    }
+    c10::Scalar s = v.toScalar();
+    if (rule->dynamic && !s.isComplex() && s.toDouble() == 1.0) continue;
+    call.attr(rule->key, s, rule->dynamic);
+  }
+}
+
+void run_entry(const Entry& entry, torch::jit::Stack* stack) {
+  Frame f(entry, stack);
+  AtenScope scope(&entry.name);
+  find_device(f);
+  const uint32_t flags = entry.row->flags;
+  if (!(flags & kOwnResults)) {
+    const at::Tensor* model = (flags & kFast) ? fast_model(f) : nullptr;
+    if (model != nullptr) f.compute = fast_type(f);
+    else infer(f);
+    if (C10_UNLIKELY(f.device < 0)) f.device = 0;
+    make_results(f, model);
+  }
+  if (C10_UNLIKELY(!entry.row->handler(f))) {
+    if (in_dry_run()) {
+      dry_run_note_fallback(entry.name, decline_reason());
+    } else {
+      f.results.clear();
+      run_fallback(entry.op, stack, decline_reason());
+      return;
+    }
+  }
+  torch::jit::drop(*stack, entry.n_args);
+  for (at::Tensor& t : f.results) stack->emplace_back(std::move(t));
+}
+
+void EntryKernel::operator()(const c10::OperatorHandle&, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  run_entry(*entry, stack);
+}
+
+}  // namespace torch_fl

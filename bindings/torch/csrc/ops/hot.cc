@@ -1,0 +1,226 @@
+// csrc/ops/hot.cc: the few overloads whose cost a small model feels, unboxed and with nothing in between.
+//
+// Idea: equal dense operands of one float type need no TensorIterator, no Meta kernel, no boxing: make the result, write the
+// call, run it. Whatever else comes goes to the overload's entry (frame.cc), which knows everything.
+// Autograd: these kernels also stand at AutogradPrivateUse1. They call straight through only when no input has autograd meta
+// and nothing but our backend lies below ADInplaceOrView (else jvp and functional tensors would be passed by); otherwise they
+// go the usual way, by way of AutogradOther, where torch's own autograd kernels of outside backends live. In place,
+// bump_version() comes first: it is also what refuses writes to inference tensors.
+#include <ATen/MemoryOverlap.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/add_ops.h>
+#include <ATen/ops/div_ops.h>
+#include <ATen/ops/mul_ops.h>
+#include <ATen/ops/relu_ops.h>
+#include <ATen/ops/sub_ops.h>
+#include <torch/library.h>
+
+#include "csrc/ops/registry.h"
+
+namespace torch_fl {
+namespace {
+
+constexpr const char* kHot[] = {"aten::add.Tensor", "aten::sub.Tensor", "aten::mul.Tensor", "aten::div.Tensor",
+                                "aten::add_.Tensor", "aten::sub_.Tensor", "aten::mul_.Tensor", "aten::div_.Tensor",
+                                "aten::relu", "aten::relu_"};
+
+using c10::TensorImpl;
+
+bool float_type(c10::ScalarType t) {
+  return t == c10::ScalarType::Float || t == c10::ScalarType::Double || t == c10::ScalarType::Half || t == c10::ScalarType::BFloat16;
+}
+
+// Dense, of one float type, equal sizes, same device of ours.
+bool plain_pair(const TensorImpl* a, const TensorImpl* b) {
+  return a->dtype() == b->dtype() && a->device() == b->device() && a->is_contiguous() && b->is_contiguous() &&
+         a->sizes() == b->sizes() && float_type(c10::typeMetaToScalarType(a->dtype())) && a->numel() != 0;
+}
+
+template <class... Args>
+torch::jit::Stack boxed(const Entry* entry, Args&&... args) {
+  torch::jit::Stack stack;
+  stack.reserve(sizeof...(Args));
+  (stack.emplace_back(std::forward<Args>(args)), ...);
+  run_entry(*entry, &stack);
+  return stack;
+}
+
+template <class Op>
+const Entry* entry_of() {
+  static const Entry* entry = [] {
+    std::string name = Op::name;
+    if (Op::overload_name[0] != 0) name += std::string(".") + Op::overload_name;
+    const Entry* e = find_entry(name);
+    TORCH_INTERNAL_ASSERT(e != nullptr, "no row for ", name);
+    return e;
+  }();
+  return entry;
+}
+
+bool is_one(const at::Scalar& s) {
+  return (s.isIntegral(false) && s.toLong() == 1) || (s.isFloatingPoint() && s.toDouble() == 1.0);
+}
+
+// op(a, b) with an optional factor of b. `written` is the result of an in-place call.
+bool run_pair(uint32_t op, uint32_t alpha_key, const TensorImpl* out, const TensorImpl* a, const TensorImpl* b,
+              const at::Scalar* alpha) {
+  OpCall call(op, c10::typeMetaToScalarType(a->dtype()));
+  call.out(out);
+  call.in(a);
+  call.in(b);
+  if (alpha != nullptr && C10_UNLIKELY(!is_one(*alpha))) {
+    if (alpha->isComplex() || alpha->isBoolean()) return false;
+    call.attr(alpha_key, *alpha, true);
+  }
+  return submit(call, a->device().index());
+}
+
+template <class Op, uint32_t kOp, uint32_t kAlpha>
+at::Tensor pair_with_alpha(const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha) {
+  const TensorImpl *a = self.unsafeGetTensorImpl(), *b = other.unsafeGetTensorImpl();
+  if (C10_LIKELY(plain_pair(a, b) && !in_dry_run())) {
+    at::Tensor out = empty_contiguous(a->sizes(), c10::typeMetaToScalarType(a->dtype()), a->device().index());
+    if (C10_LIKELY(run_pair(kOp, kAlpha, out.unsafeGetTensorImpl(), a, b, &alpha))) return out;
+  }
+  return boxed(entry_of<Op>(), self, other, alpha)[0].toTensor();
+}
+
+template <class Op, uint32_t kOp>
+at::Tensor pair(const at::Tensor& self, const at::Tensor& other) {
+  const TensorImpl *a = self.unsafeGetTensorImpl(), *b = other.unsafeGetTensorImpl();
+  if (C10_LIKELY(plain_pair(a, b) && !in_dry_run())) {
+    at::Tensor out = empty_contiguous(a->sizes(), c10::typeMetaToScalarType(a->dtype()), a->device().index());
+    if (C10_LIKELY(run_pair(kOp, 0, out.unsafeGetTensorImpl(), a, b, nullptr))) return out;
+  }
+  return boxed(entry_of<Op>(), self, other)[0].toTensor();
+}
+
+// Dense tensors cannot overlap themselves; two of them may overlap in part only when their first elements differ.
+bool plain_inplace(const TensorImpl* a, const TensorImpl* b) {
+  return plain_pair(a, b) && (a == b || at::get_overlap_status(a, b) != at::MemOverlapStatus::Partial);
+}
+
+template <class Op, uint32_t kOp, uint32_t kAlpha>
+at::Tensor& pair_with_alpha_(at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha) {
+  TensorImpl *a = self.unsafeGetTensorImpl(), *b = other.unsafeGetTensorImpl();
+  if (C10_LIKELY(plain_inplace(a, b) && !in_dry_run()) && C10_LIKELY(run_pair(kOp, kAlpha, a, a, b, &alpha))) return self;
+  boxed(entry_of<Op>(), self, other, alpha);
+  return self;
+}
+
+template <class Op, uint32_t kOp>
+at::Tensor& pair_(at::Tensor& self, const at::Tensor& other) {
+  TensorImpl *a = self.unsafeGetTensorImpl(), *b = other.unsafeGetTensorImpl();
+  if (C10_LIKELY(plain_inplace(a, b) && !in_dry_run()) && C10_LIKELY(run_pair(kOp, 0, a, a, b, nullptr))) return self;
+  boxed(entry_of<Op>(), self, other);
+  return self;
+}
+
+bool run_single(uint32_t op, const TensorImpl* out, const TensorImpl* x) {
+  OpCall call(op, c10::typeMetaToScalarType(x->dtype()));
+  call.out(out);
+  call.in(x);
+  return submit(call, x->device().index());
+}
+bool plain(const TensorImpl* x) {
+  return x->is_contiguous() && float_type(c10::typeMetaToScalarType(x->dtype())) && x->numel() != 0 && !in_dry_run();
+}
+
+at::Tensor relu(const at::Tensor& self) {
+  const TensorImpl* x = self.unsafeGetTensorImpl();
+  if (C10_LIKELY(plain(x))) {
+    at::Tensor out = empty_contiguous(x->sizes(), c10::typeMetaToScalarType(x->dtype()), x->device().index());
+    if (C10_LIKELY(run_single(FLHAL_OP_RELU, out.unsafeGetTensorImpl(), x))) return out;
+  }
+  return boxed(entry_of<at::_ops::relu>(), self)[0].toTensor();
+}
+at::Tensor& relu_(at::Tensor& self) {
+  const TensorImpl* x = self.unsafeGetTensorImpl();
+  if (C10_LIKELY(plain(x)) && C10_LIKELY(run_single(FLHAL_OP_RELU, x, x))) return self;
+  boxed(entry_of<at::_ops::relu_>(), self);
+  return self;
+}
+
+// ---- autograd ----
+
+// Backend bits alone, below ADInplaceOrView: nothing else wants to see the call. A number of the CPU may stand beside.
+bool ours_alone(c10::DispatchKeySet keys) {
+  constexpr c10::DispatchKeySet ours(c10::DispatchKey::PrivateUse1);
+  return (keys & c10::after_ADInplaceOrView_keyset) == ours;
+}
+bool untracked(const at::Tensor& t) { return t.unsafeGetTensorImpl()->autograd_meta() == nullptr; }
+c10::DispatchKeySet usual_way(c10::DispatchKeySet keys) {
+  return keys.remove(c10::DispatchKey::AutogradPrivateUse1) | c10::DispatchKeySet(c10::DispatchKey::AutogradOther);
+}
+
+template <class Op, auto kKernel>
+at::Tensor pair_with_alpha_autograd(c10::DispatchKeySet keys, const at::Tensor& self, const at::Tensor& other,
+                                    const at::Scalar& alpha) {
+  if (C10_LIKELY(untracked(self) && untracked(other) && ours_alone(keys))) return kKernel(self, other, alpha);
+  return Op::redispatch(usual_way(keys), self, other, alpha);
+}
+template <class Op, auto kKernel>
+at::Tensor pair_autograd(c10::DispatchKeySet keys, const at::Tensor& self, const at::Tensor& other) {
+  if (C10_LIKELY(untracked(self) && untracked(other) && ours_alone(keys))) return kKernel(self, other);
+  return Op::redispatch(usual_way(keys), self, other);
+}
+template <class Op, auto kKernel>
+at::Tensor& pair_with_alpha_autograd_(c10::DispatchKeySet keys, at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha) {
+  if (C10_LIKELY(untracked(self) && untracked(other) && ours_alone(keys))) {
+    self.unsafeGetTensorImpl()->bump_version();
+    return kKernel(self, other, alpha);
+  }
+  return Op::redispatch(usual_way(keys), self, other, alpha);
+}
+template <class Op, auto kKernel>
+at::Tensor& pair_autograd_(c10::DispatchKeySet keys, at::Tensor& self, const at::Tensor& other) {
+  if (C10_LIKELY(untracked(self) && untracked(other) && ours_alone(keys))) {
+    self.unsafeGetTensorImpl()->bump_version();
+    return kKernel(self, other);
+  }
+  return Op::redispatch(usual_way(keys), self, other);
+}
+
+namespace o = at::_ops;
+constexpr auto add = &pair_with_alpha<o::add_Tensor, FLHAL_OP_ADD, FLHAL_ATTR_ADD_ALPHA>;
+constexpr auto sub = &pair_with_alpha<o::sub_Tensor, FLHAL_OP_SUB, FLHAL_ATTR_SUB_ALPHA>;
+constexpr auto mul = &pair<o::mul_Tensor, FLHAL_OP_MUL>;
+constexpr auto div = &pair<o::div_Tensor, FLHAL_OP_DIV>;
+constexpr auto add_ = &pair_with_alpha_<o::add__Tensor, FLHAL_OP_ADD, FLHAL_ATTR_ADD_ALPHA>;
+constexpr auto sub_ = &pair_with_alpha_<o::sub__Tensor, FLHAL_OP_SUB, FLHAL_ATTR_SUB_ALPHA>;
+constexpr auto mul_ = &pair_<o::mul__Tensor, FLHAL_OP_MUL>;
+constexpr auto div_ = &pair_<o::div__Tensor, FLHAL_OP_DIV>;
+
+}  // namespace
+
+bool is_hot(const std::string& name) {
+  for (const char* hot : kHot)
+    if (name == hot) return true;
+  return false;
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("add.Tensor", TORCH_FN(add));
+  m.impl("sub.Tensor", TORCH_FN(sub));
+  m.impl("mul.Tensor", TORCH_FN(mul));
+  m.impl("div.Tensor", TORCH_FN(div));
+  m.impl("add_.Tensor", TORCH_FN(add_));
+  m.impl("sub_.Tensor", TORCH_FN(sub_));
+  m.impl("mul_.Tensor", TORCH_FN(mul_));
+  m.impl("div_.Tensor", TORCH_FN(div_));
+  m.impl("relu", TORCH_FN(relu));
+  m.impl("relu_", TORCH_FN(relu_));
+}
+
+TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, m) {
+  m.impl("add.Tensor", TORCH_FN((pair_with_alpha_autograd<o::add_Tensor, add>)));
+  m.impl("sub.Tensor", TORCH_FN((pair_with_alpha_autograd<o::sub_Tensor, sub>)));
+  m.impl("mul.Tensor", TORCH_FN((pair_autograd<o::mul_Tensor, mul>)));
+  m.impl("div.Tensor", TORCH_FN((pair_autograd<o::div_Tensor, div>)));
+  m.impl("add_.Tensor", TORCH_FN((pair_with_alpha_autograd_<o::add__Tensor, add_>)));
+  m.impl("sub_.Tensor", TORCH_FN((pair_with_alpha_autograd_<o::sub__Tensor, sub_>)));
+  m.impl("mul_.Tensor", TORCH_FN((pair_autograd_<o::mul__Tensor, mul_>)));
+  m.impl("div_.Tensor", TORCH_FN((pair_autograd_<o::div__Tensor, div_>)));
+}
+
+}  // namespace torch_fl

@@ -1,0 +1,84 @@
+// csrc/ops/pointwise.cc: one result element from one element of each operand; broadcasting and conversion happen in flhal.
+#include <ATen/core/Tensor.h>
+
+#include "csrc/ops/frame.h"
+
+namespace torch_fl {
+namespace {
+
+bool run_pointwise(Frame& f, uint32_t op, bool swapped) {
+  const at::Tensor& out = f.result();
+  if (out.numel() == 0) return true;
+  OpCall call(op, f.compute);
+  call.out(out);
+  uint32_t order[2] = {swapped ? 1u : 0u, swapped ? 0u : 1u};
+  for (uint32_t i = 0; i < f.n_inputs(); ++i) {
+    uint32_t which = i < 2 ? order[i] : i;
+    if (which < f.n_inputs() && f.entry.args[which].attr == nullptr && !f.args[which].isString()) add_operand(f, call, which);
+  }
+  add_attrs(f, call);
+  return f.submit(call);
+}
+
+}  // namespace
+
+bool pointwise(Frame& f) { return run_pointwise(f, f.op(), false); }
+bool pointwise_swapped(Frame& f) { return run_pointwise(f, f.op(), true); }
+
+// rounding_mode chooses the op.
+bool div_mode(Frame& f) {
+  const c10::IValue& mode = f.args[2];
+  uint32_t op = mode.isNone() ? FLHAL_OP_DIV : mode.toStringRef() == "floor" ? FLHAL_OP_DIV_FLOOR : FLHAL_OP_DIV_TRUNC;
+  if (f.result().numel() == 0) return true;
+  if (mode.isNone() && c10::isIntegralType(f.compute, true)) f.compute = f.result().scalar_type();
+  OpCall call(op, f.compute);
+  call.out(f.result());
+  add_operand(f, call, 0);
+  add_operand(f, call, 1);
+  return f.submit(call);
+}
+
+// clamp without its upper bound, and without its lower one.
+bool clamp_min(Frame& f) {
+  if (f.result().numel() == 0) return true;
+  OpCall call(FLHAL_OP_CLAMP, f.compute);
+  call.out(f.result());
+  add_operand(f, call, 0);
+  add_operand(f, call, 1);
+  call.in_absent();
+  return f.submit(call);
+}
+bool clamp_max(Frame& f) {
+  if (f.result().numel() == 0) return true;
+  OpCall call(FLHAL_OP_CLAMP, f.compute);
+  call.out(f.result());
+  add_operand(f, call, 0);
+  call.in_absent();
+  add_operand(f, call, 1);
+  return f.submit(call);
+}
+
+// The exponents that the CPU also treats by cheaper exact formulas.
+bool pow_any(Frame& f) {
+  const c10::IValue& e = f.args[1];
+  if (f.result().numel() == 0) return true;
+  if (e.isScalar() && !e.toScalar().isComplex()) {
+    double x = e.toScalar().toDouble();
+    uint32_t op = x == 2.0 ? FLHAL_OP_SQUARE : 0u;
+    if (c10::isFloatingType(f.compute)) {
+      if (x == 0.5) op = FLHAL_OP_SQRT;
+      if (x == -0.5) op = FLHAL_OP_RSQRT;
+      if (x == -1.0) op = FLHAL_OP_RECIPROCAL;
+    }
+    if (x == 1.0) op = FLHAL_OP_COPY;
+    if (op != 0) {
+      OpCall call(op, f.compute);
+      call.out(f.result());
+      call.in(f.tensor(0));
+      return f.submit(call);
+    }
+  }
+  return run_pointwise(f, FLHAL_OP_POW, false);
+}
+
+}  // namespace torch_fl

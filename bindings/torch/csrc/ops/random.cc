@@ -1,0 +1,198 @@
+// csrc/ops/random.cc: random numbers. Every one comes from flhal's Philox with the device generator's seed and offset, so a
+// seed gives the same numbers on every chip; none is drawn from the CPU's generator.
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/argsort.h>
+
+#include <limits>
+
+#include "csrc/copy.h"
+#include "csrc/generator.h"
+#include "csrc/ops/frame.h"
+
+namespace torch_fl {
+namespace {
+
+flhal_philox take(Frame& f, const c10::IValue& generator, int64_t n) {
+  std::optional<at::Generator> g;
+  if (generator.isGenerator()) g = generator.toGenerator();
+  return take_philox(g, f.device, static_cast<uint64_t>((n + 3) / 4));
+}
+
+bool draw_uniform(Frame& f, const at::Tensor& t, const flhal_philox& p, double from, double to) {
+  OpCall call(FLHAL_OP_UNIFORM, t.scalar_type());
+  call.out(t);
+  call.attr(FLHAL_ATTR_UNIFORM_PHILOX, &p);
+  call.attr(FLHAL_ATTR_UNIFORM_FROM, from, true);
+  call.attr(FLHAL_ATTR_UNIFORM_TO, to, true);
+  return f.submit(call);
+}
+
+bool draw_bernoulli(Frame& f, const at::Tensor& t, const flhal_philox& p, double probability) {
+  OpCall call(FLHAL_OP_BERNOULLI, t.scalar_type());
+  call.out(t);
+  call.attr(FLHAL_ATTR_BERNOULLI_PHILOX, &p);
+  call.attr(FLHAL_ATTR_BERNOULLI_P, probability, true);
+  return f.submit(call);
+}
+
+// Random ops have no CPU fallback: the CPU would draw other numbers.
+bool refuse(Frame& f, const char* what) {
+  TORCH_CHECK_NOT_IMPLEMENTED(false, f.entry.name, ": ", what, " (", decline_reason(),
+                              "); random numbers are never drawn by the CPU's generator for this device. Use a dtype the device draws, or draw on the CPU and move the result");
+}
+
+// The largest value random_() may give, per dtype.
+int64_t full_range(c10::ScalarType type) {
+  switch (type) {
+    case at::kBool: return 2;
+    case at::kByte: return 256;
+    case at::kChar: return 128;
+    case at::kShort: return int64_t{1} << 15;
+    case at::kInt: return int64_t{1} << 31;
+    case at::kHalf: return (int64_t{1} << 11) + 1;
+    case at::kBFloat16: return (int64_t{1} << 8) + 1;
+    case at::kFloat: return (int64_t{1} << 24) + 1;
+    case at::kDouble: return (int64_t{1} << 53) + 1;
+    default: return std::numeric_limits<int64_t>::max();
+  }
+}
+
+// out = x * mask * scale
+bool scaled_mask(Frame& f, const at::Tensor& out, const at::Tensor& x, const at::Tensor& mask, double scale) {
+  OpCall call(FLHAL_OP_ADDCMUL, out.scalar_type());
+  call.out(out);
+  call.in_scalar(c10::Scalar(0), c10::isReducedFloatingType(out.scalar_type()) ? at::kFloat : out.scalar_type());
+  call.in(x);
+  call.in(mask);
+  if (scale != 1.0) call.attr(FLHAL_ATTR_ADDCMUL_VALUE, scale, true);
+  return f.submit(call);
+}
+
+}  // namespace
+
+// uniform_(self, from, to, generator)
+bool uniform(Frame& f) {
+  const at::Tensor& self = f.result();
+  if (self.numel() == 0) return true;
+  flhal_philox p = take(f, f.args[3], self.numel());
+  return draw_uniform(f, self, p, f.args[1].toDouble(), f.args[2].toDouble()) || refuse(f, "no device kernel draws it");
+}
+
+// normal_(self, mean, std, generator)
+bool normal(Frame& f) {
+  const at::Tensor& self = f.result();
+  if (self.numel() == 0) return true;
+  flhal_philox p = take(f, f.args[3], self.numel());
+  OpCall call(FLHAL_OP_NORMAL, self.scalar_type());
+  call.out(self);
+  call.attr(FLHAL_ATTR_NORMAL_PHILOX, &p);
+  call.attr(FLHAL_ATTR_NORMAL_MEAN, f.args[1].toDouble(), true);
+  call.attr(FLHAL_ATTR_NORMAL_STD, f.args[2].toDouble(), true);
+  return f.submit(call) || refuse(f, "no device kernel draws it");
+}
+
+// bernoulli_.float(self, p, generator)
+bool bernoulli(Frame& f) {
+  const at::Tensor& self = f.result();
+  if (self.numel() == 0) return true;
+  flhal_philox p = take(f, f.args[2], self.numel());
+  return draw_bernoulli(f, self, p, f.args[1].toDouble()) || refuse(f, "no device kernel draws it");
+}
+
+// bernoulli_.Tensor(self, p, generator), bernoulli.out(p, generator, out): u < p
+bool bernoulli_by(Frame& f) {
+  const at::Tensor& out = f.result();
+  if (out.numel() == 0) return true;
+  const bool inplace = f.entry.form == Form::kInplace;
+  const at::Tensor& probability = f.tensor(inplace ? 1 : 0);
+  flhal_philox p = take(f, f.args[inplace ? 2 : 1], out.numel());
+  at::Tensor u = f.temporary(out.sizes(), at::kFloat);
+  OpCall call(FLHAL_OP_LT, probability.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
+  call.out(out);
+  call.in(u);
+  if (probability.is_cpu()) call.in_host(probability.unsafeGetTensorImpl());
+  else call.in(probability);
+  return (draw_uniform(f, u, p, 0, 1) && f.submit(call)) || refuse(f, "no device kernel draws it");
+}
+
+// random_(self, generator), random_.to(self, to, generator), random_.from(self, from, to?, generator)
+bool random_int(Frame& f) {
+  const at::Tensor& self = f.result();
+  if (self.numel() == 0) return true;
+  const uint32_t n = f.n_inputs();
+  int64_t from = 0, to = full_range(self.scalar_type());
+  if (n == 3) to = f.args[1].toInt();
+  if (n == 4) {
+    from = f.args[1].toInt();
+    if (!f.args[2].isNone()) to = f.args[2].toInt();
+  }
+  flhal_philox p = take(f, f.args[n - 1], self.numel());
+  OpCall call(FLHAL_OP_RANDINT, self.scalar_type());
+  call.out(self);
+  call.attr(FLHAL_ATTR_RANDINT_PHILOX, &p);
+  call.attr(FLHAL_ATTR_RANDINT_FROM, from, true);
+  call.attr(FLHAL_ATTR_RANDINT_TO, to, true);
+  return f.submit(call) || refuse(f, "no device kernel draws it");
+}
+
+// exponential_(self, lambd, generator): -log(u) / lambd with u in (0, 1]
+bool exponential(Frame& f) {
+  const at::Tensor& self = f.result();
+  if (self.numel() == 0) return true;
+  flhal_philox p = take(f, f.args[2], self.numel());
+  const bool wide = self.scalar_type() == at::kDouble;
+  at::Tensor u = f.temporary(self.sizes(), wide ? at::kDouble : at::kFloat);
+  OpCall log(FLHAL_OP_LOG, u.scalar_type());
+  log.out(u);
+  log.in(u);
+  OpCall scale(FLHAL_OP_MUL, u.scalar_type());
+  scale.out(self);
+  scale.in(u);
+  scale.in_scalar(c10::Scalar(-1.0 / f.args[1].toDouble()), u.scalar_type());
+  // 1 and above 0: [0, 1) turned round.
+  return (draw_uniform(f, u, p, 1, 0) && f.submit(log) && f.submit(scale)) || refuse(f, "no device kernel draws it");
+}
+
+// native_dropout(input, p, train?) -> (out, mask)
+bool native_dropout(Frame& f) {
+  const at::Tensor &x = f.tensor(0), &out = f.result(0), &mask = f.result(1);
+  if (x.numel() == 0) return true;
+  const double p = f.args[1].toDouble();
+  const bool train = f.args[2].isNone() || f.args[2].toBool();
+  const double keep = train ? 1.0 - p : 1.0;
+  if (keep == 1.0 || keep == 0.0) {
+    OpCall fill(FLHAL_OP_FILL, at::kBool);
+    fill.out(mask);
+    fill.in_scalar(c10::Scalar(keep == 1.0), at::kBool);
+    return (f.submit(fill) && scaled_mask(f, out, x, mask, 1.0)) || refuse(f, "no device kernel draws it");
+  }
+  flhal_philox philox = take(f, c10::IValue(), x.numel());
+  return (draw_bernoulli(f, mask, philox, keep) && scaled_mask(f, out, x, mask, 1.0 / keep)) ||
+         refuse(f, "no device kernel draws it");
+}
+
+// native_dropout_backward(grad_output, mask, scale)
+bool native_dropout_backward(Frame& f) {
+  if (f.result().numel() == 0) return true;
+  return scaled_mask(f, f.result(), f.tensor(0), f.tensor(1), f.args[2].toDouble());
+}
+
+// randperm.generator_out(n, generator, out): the order of random keys.
+bool randperm(Frame& f) {
+  const at::Tensor& out = f.result();
+  const int64_t n = out.numel();
+  if (n == 0) return true;
+  flhal_philox p = take(f, f.args[1], n);
+  at::Tensor keys = f.temporary({n}, at::kLong);
+  OpCall call(FLHAL_OP_RANDINT, at::kLong);
+  call.out(keys);
+  call.attr(FLHAL_ATTR_RANDINT_PHILOX, &p);
+  call.attr(FLHAL_ATTR_RANDINT_FROM, int64_t{0}, true);
+  call.attr(FLHAL_ATTR_RANDINT_TO, std::numeric_limits<int64_t>::max(), true);
+  if (!f.submit(call)) return refuse(f, "no device kernel draws it");
+  if (!in_dry_run()) copy_into(out, at::argsort(keys, /*stable=*/true), false);
+  return true;
+}
+
+}  // namespace torch_fl

@@ -7,6 +7,8 @@
 
 #include <flhal/memory.h>
 
+#include <utility>
+
 #include "core/stream.h"
 #include "memory/address_map.h"
 
@@ -19,11 +21,21 @@ class Pool {
   virtual void stats(flhal_memory_stats* out) = 0;
   virtual void reset_peaks() = 0;
   virtual Status trim() = 0;
+  virtual Status check() = 0;                          // every invariant; FLHAL_E_INTERNAL names the first that is broken
 };
 
 Result<Pool*> make_pool(Device* device);               // called by Device::open
+// Before device_close: waits are over (close_streams came first), every slab goes back to the plugin; allocations that are
+// still alive become dead addresses, their free is silent. On a lost device the plugin is not asked to take them.
+void close_pool(Device* device);
+
+Result<uint64_t> pool_allocate(Stream* stream, uint64_t bytes);   // with the thread cache's fast path
 Status pool_free(uint64_t address);                    // any thread; finds the pool by the address
 Status pool_used_on(uint64_t address, Stream* stream);
+
+// Caches above the pool (packed weights, plans with workspaces) that can give device memory back. Called without locks
+// when memory is short, before out of memory is reported.
+void add_reclaimer(void (*reclaim)(Device* device));
 
 // A temporary in stream order: freed (in order) when it goes out of scope. For composites and workspaces.
 class Temporary {

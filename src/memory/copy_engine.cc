@@ -1,0 +1,270 @@
+// src/memory/copy_engine.cc: which way a copy goes; see copy_engine.h.
+//
+//   device to device of one plugin    one slot call on `stream`; declined: like across makers
+//   host to device, pageable          staged in pinned chunks, so the call returns once the source is read
+//   host to device, pinned            one slot call; waited for unless FLHAL_COPY_MAY_RETURN_EARLY
+//   device to host                    one slot call; waited for unless pinned and MAY_RETURN_EARLY
+//   across makers                     through host memory: either side's own when the host sees it, else pinned chunks
+// Where the other side lies on another device than `stream`, that device's default stream is waited for, and the memory is
+// kept from reuse until this stream has used it.
+#include "memory/copy_engine.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/event.h"
+#include "memory/address_map.h"
+#include "memory/pinned.h"
+#include "memory/pool.h"
+
+namespace flhal {
+
+namespace {
+
+constexpr uint64_t kChunkBytes = 1 << 20;        // of staging; larger gains nothing on the plugins measured
+constexpr uint32_t kChunksInFlight = 4;
+
+struct Rect {
+  uint64_t bytes, rows, dst_pitch, src_pitch;
+  uint64_t dst_span() const { return rows == 0 || bytes == 0 ? 0 : (rows - 1) * dst_pitch + bytes; }
+  uint64_t src_span() const { return rows == 0 || bytes == 0 ? 0 : (rows - 1) * src_pitch + bytes; }
+};
+
+struct Side {
+  uint64_t address;
+  Located at;                                    // slab nullptr: host memory
+  Device* device() const { return at.slab ? at.slab->device : nullptr; }
+  char* host() const { return reinterpret_cast<char*>(address); }
+  flhal_p_place place() const {
+    return at.slab ? place_of(at.slab, at.offset) : flhal_p_place{nullptr, 0, reinterpret_cast<void*>(address)};
+  }
+  // The bytes themselves, when the host sees them without a flush.
+  char* visible() const {
+    if (at.slab == nullptr) return host();
+    constexpr uint64_t kBoth = FLHAL_CAP_HOST_VISIBLE | FLHAL_CAP_HOST_COHERENT;
+    return at.slab->host && (at.slab->device->info.caps & kBoth) == kBoth ? at.slab->host + at.offset : nullptr;
+  }
+};
+
+Status find_side(uint64_t address, uint64_t bytes, const char* operand, Side* side) {
+  side->address = address;
+  if (AddressMap::find(address) == nullptr) {
+    if (address == 0) return fail(FLHAL_E_INVALID, "flhal_copy: {} is address 0; give a device address or a host pointer", operand);
+    return FLHAL_OK;
+  }
+  return AddressMap::locate_range(address, bytes, "flhal_copy", operand, &side->at);
+}
+
+Status submit_copy(Stream* stream, const flhal_p_place& dst, const flhal_p_place& src, const Rect& rect) {
+  flhal_p_copy_v1 copy{};
+  copy.struct_size = sizeof copy;
+  copy.struct_type = FLHAL_ST_COPY;
+  copy.dst = dst;
+  copy.src = src;
+  copy.bytes = rect.bytes;
+  copy.rows = rect.rows;
+  copy.dst_pitch = rect.dst_pitch;
+  copy.src_pitch = rect.src_pitch;
+  Device* device = stream->device;
+  return stream->submit("copy", [&](flhal_p_stream* queue) { return device->plugin->table.copy(device->handle, queue, &copy); });
+}
+
+flhal_p_place host_place(const void* pointer) { return {nullptr, 0, const_cast<void*>(pointer)}; }
+
+flhal_p_place moved(flhal_p_place place, uint64_t by) {
+  if (place.memory) place.offset += by;
+  else place.host = static_cast<char*>(place.host) + by;
+  return place;
+}
+
+void host_rows(char* dst, const char* src, const Rect& rect) {
+  if (rect.dst_pitch == rect.bytes && rect.src_pitch == rect.bytes) {
+    std::memcpy(dst, src, rect.bytes * rect.rows);
+    return;
+  }
+  for (uint64_t r = 0; r < rect.rows; ++r) std::memcpy(dst + r * rect.dst_pitch, src + r * rect.src_pitch, rect.bytes);
+}
+
+// Calls each(first row, offset in the row, rectangle) for pieces of at most kChunkBytes.
+template <typename Each>
+Status in_chunks(const Rect& rect, Each&& each) {
+  if (rect.bytes > kChunkBytes || rect.rows == 1) {
+    for (uint64_t row = 0; row < rect.rows; ++row)
+      for (uint64_t done = 0; done < rect.bytes; done += kChunkBytes)
+        FLHAL_TRY(each(row, done, Rect{std::min(kChunkBytes, rect.bytes - done), 1, rect.dst_pitch, rect.src_pitch}));
+    return FLHAL_OK;
+  }
+  uint64_t rows = std::max<uint64_t>(1, kChunkBytes / rect.bytes);
+  for (uint64_t row = 0; row < rect.rows; row += rows)
+    FLHAL_TRY(each(row, uint64_t(0), Rect{rect.bytes, std::min(rows, rect.rows - row), rect.dst_pitch, rect.src_pitch}));
+  return FLHAL_OK;
+}
+
+Status host_to_device(Stream* stream, const Side& dst, const char* src, const Rect& rect, bool pinned, bool early) {
+  if (!stream->asynchronous) return submit_copy(stream, dst.place(), host_place(src), rect);
+  if (pinned) {
+    FLHAL_TRY(submit_copy(stream, dst.place(), host_place(src), rect));
+    if (early) return pinned_used_on(src, stream);
+    return stream->wait_for(stream->here().sequence);
+  }
+  uint64_t sequences[kChunksInFlight] = {}, n = 0;
+  return in_chunks(rect, [&](uint64_t row, uint64_t offset, Rect piece) -> Status {
+    // At most kChunksInFlight chunks of staging: the source cannot run ahead of the chip for ever.
+    uint64_t& slot = sequences[n++ % kChunksInFlight];
+    if (slot) FLHAL_TRY(stream->wait_for(slot));
+    FLHAL_ASSIGN(Staging staging, Staging::make(stream, piece.bytes * piece.rows));
+    host_rows(staging.bytes(), src + row * rect.src_pitch + offset, Rect{piece.bytes, piece.rows, piece.bytes, rect.src_pitch});
+    piece.src_pitch = piece.bytes;
+    FLHAL_TRY(submit_copy(stream, moved(dst.place(), row * rect.dst_pitch + offset), host_place(staging.bytes()), piece));
+    slot = stream->here().sequence;
+    return FLHAL_OK;
+  });
+}
+
+Status device_to_host(Stream* stream, char* dst, const Side& src, const Rect& rect, bool pinned, bool early) {
+  FLHAL_TRY(submit_copy(stream, host_place(dst), src.place(), rect));
+  if (!stream->asynchronous) return FLHAL_OK;
+  if (pinned && early) return pinned_used_on(dst, stream);
+  return stream->wait_for(stream->here().sequence);   // pageable memory may be gone once we return
+}
+
+// Both streams belong to the devices of their sides. Returns when the bytes are in dst.
+Status across(Stream* to, const Side& dst, Stream* from, const Side& src, const Rect& rect) {
+  FLHAL_TRY(to->wait_for(to->here().sequence));
+  FLHAL_TRY(from->wait_for(from->here().sequence));
+  if (char* bytes = src.visible()) {
+    FLHAL_TRY(submit_copy(to, dst.place(), host_place(bytes), rect));
+    return to->wait_for(to->here().sequence);
+  }
+  if (char* bytes = dst.visible()) {
+    FLHAL_TRY(submit_copy(from, host_place(bytes), src.place(), rect));
+    return from->wait_for(from->here().sequence);
+  }
+  return in_chunks(rect, [&](uint64_t row, uint64_t offset, Rect piece) -> Status {
+    FLHAL_ASSIGN(Staging staging, Staging::make(to, piece.bytes * piece.rows));
+    FLHAL_TRY(submit_copy(from, host_place(staging.bytes()), moved(src.place(), row * rect.src_pitch + offset),
+                          Rect{piece.bytes, piece.rows, piece.bytes, rect.src_pitch}));
+    FLHAL_TRY(from->wait_for(from->here().sequence));
+    FLHAL_TRY(submit_copy(to, moved(dst.place(), row * rect.dst_pitch + offset), host_place(staging.bytes()),
+                          Rect{piece.bytes, piece.rows, rect.dst_pitch, piece.bytes}));
+    return to->wait_for(to->here().sequence);
+  });
+}
+
+// Later work of `stream` comes after the other device's default stream; its host waits only where the chips cannot.
+Status after_other(Stream* stream, Device* other) {
+  FLHAL_TRY(other->open());
+  if (!other->default_stream->asynchronous) return FLHAL_OK;
+  Event event(0);
+  FLHAL_TRY(event.record(other->default_stream));
+  return event.wait(stream);
+}
+
+Status copy_rect(Stream* stream, uint64_t dst_address, uint64_t src_address, const Rect& rect, uint32_t flags) {
+  if (flags & ~FLHAL_COPY_MAY_RETURN_EARLY) {
+    return fail(FLHAL_E_INVALID, "flhal_copy: flags {:#x} are not known; give 0 or FLHAL_COPY_MAY_RETURN_EARLY", flags);
+  }
+  if (!stream->usable()) return stream->unusable_failure("flhal_copy");
+  uint64_t dst_bytes = rect.dst_span(), src_bytes = rect.src_span();
+  if (dst_bytes == 0) return FLHAL_OK;   // nothing to do keeps any place
+  Side dst, src;
+  FLHAL_TRY(find_side(dst_address, dst_bytes, "dst", &dst));
+  FLHAL_TRY(find_side(src_address, src_bytes, "src", &src));
+  if (dst_address < src_address + src_bytes && src_address < dst_address + dst_bytes) {
+    return fail(FLHAL_E_INVALID, "flhal_copy: dst range [{:#x}, {:#x}) and src range [{:#x}, {:#x}) overlap; copy through a "
+                "third place", dst_address, dst_address + dst_bytes, src_address, src_address + src_bytes);
+  }
+  bool early = (flags & FLHAL_COPY_MAY_RETURN_EARLY) != 0;
+  Device *to = dst.device(), *from = src.device(), *here = stream->device;
+
+  if (to == nullptr && from == nullptr) {        // both on the host: in order of the stream all the same
+    FLHAL_TRY(stream->wait_for(stream->here().sequence));
+    host_rows(dst.host(), src.host(), rect);
+    return FLHAL_OK;
+  }
+  if (to && from) {
+    if (to->plugin == from->plugin && (to == here || from == here)) {
+      Device* other = to == here ? from : to;
+      if (other != here) FLHAL_TRY(after_other(stream, other));
+      Status done = submit_copy(stream, dst.place(), src.place(), rect);
+      if (done.code() != FLHAL_E_UNSUPPORTED && done.code() != FLHAL_DECLINED) {
+        FLHAL_TRY(done);
+        if (other != here) FLHAL_TRY(pool_used_on(to == here ? src_address : dst_address, stream));
+        return FLHAL_OK;
+      }
+    }
+    FLHAL_TRY(to->open());
+    FLHAL_TRY(from->open());
+    if (to != here && from != here) FLHAL_TRY(stream->wait_for(stream->here().sequence));
+    return across(to == here ? stream : to->default_stream, dst, from == here ? stream : from->default_stream, src, rect);
+  }
+  Device* other = to ? to : from;
+  Stream* queue = stream;
+  if (other != here) {                           // a stream of one device asked to move bytes of another one
+    FLHAL_TRY(stream->wait_for(stream->here().sequence));
+    FLHAL_TRY(other->open());
+    queue = other->default_stream;
+    early = false;
+  }
+  Status done = to ? host_to_device(queue, dst, src.host(), rect, is_pinned_range(src.host(), src_bytes), early)
+                   : device_to_host(queue, dst.host(), src, rect, is_pinned_range(dst.host(), dst_bytes), early);
+  FLHAL_TRY(done);
+  return queue == stream ? Status() : queue->wait_for(queue->here().sequence);
+}
+
+}  // namespace
+
+Status copy_bytes(Stream* stream, uint64_t dst, uint64_t src, uint64_t bytes, uint32_t flags) {
+  return copy_rect(stream, dst, src, Rect{bytes, 1, bytes, bytes}, flags);
+}
+
+Status copy_rows(Stream* stream, uint64_t dst, uint64_t src, uint64_t bytes, uint64_t rows, uint64_t dst_pitch,
+                 uint64_t src_pitch, uint32_t flags) {
+  if (rows > 1 && (dst_pitch < bytes || src_pitch < bytes)) {
+    return fail(FLHAL_E_INVALID, "flhal_copy: rows of {} bytes with pitches {} and {}; a pitch is at least a row", bytes,
+                dst_pitch, src_pitch);
+  }
+  uint64_t end;
+  if (rows > 1 && (__builtin_mul_overflow(rows - 1, std::max(dst_pitch, src_pitch), &end) || end > kAddressLimit)) {
+    return fail(FLHAL_E_INVALID, "flhal_copy: {} rows with pitches {} and {} leave the address space", rows, dst_pitch, src_pitch);
+  }
+  return copy_rect(stream, dst, src, Rect{bytes, rows, dst_pitch, src_pitch}, flags);
+}
+
+Status fill_bytes(Stream* stream, uint64_t dst, uint64_t bytes, const void* pattern, uint32_t pattern_bytes) {
+  if (pattern_bytes == 0 || pattern_bytes > 16 || (pattern_bytes & (pattern_bytes - 1)) != 0) {
+    return fail(FLHAL_E_INVALID, "flhal_fill: a pattern of {} bytes; it must have 1, 2, 4, 8 or 16", pattern_bytes);
+  }
+  if (pattern == nullptr) return fail(FLHAL_E_INVALID, "flhal_fill: pattern is NULL; give {} bytes", pattern_bytes);
+  if (bytes % pattern_bytes != 0) {
+    return fail(FLHAL_E_INVALID, "flhal_fill: {} bytes are not a multiple of the pattern's {}", bytes, pattern_bytes);
+  }
+  if (!stream->usable()) return stream->unusable_failure("flhal_fill");
+  if (bytes == 0) return FLHAL_OK;
+  Located at;
+  FLHAL_TRY(AddressMap::locate_range(dst, bytes, "flhal_fill", "dst", &at));
+  Stream* queue = stream;
+  if (at.slab->device != stream->device) {
+    FLHAL_TRY(stream->wait_for(stream->here().sequence));
+    FLHAL_TRY(at.slab->device->open());
+    queue = at.slab->device->default_stream;
+  }
+  Device* device = queue->device;
+  flhal_p_place place = place_of(at.slab, at.offset);
+  Status done = queue->submit("fill", [&](flhal_p_stream* q) {
+    return device->plugin->table.fill(device->handle, q, &place, bytes, pattern, pattern_bytes);
+  });
+  if (done.code() == FLHAL_E_UNSUPPORTED || done.code() == FLHAL_DECLINED) {   // written by the host, then copied
+    for (uint64_t offset = 0; offset < bytes; offset += kChunkBytes) {
+      uint64_t piece = std::min(kChunkBytes, bytes - offset);
+      FLHAL_ASSIGN(Staging staging, Staging::make(queue, piece));
+      for (uint64_t i = 0; i < piece; i += pattern_bytes) std::memcpy(staging.bytes() + i, pattern, pattern_bytes);
+      FLHAL_TRY(submit_copy(queue, moved(place, offset), host_place(staging.bytes()), Rect{piece, 1, piece, piece}));
+    }
+    done = FLHAL_OK;
+  }
+  FLHAL_TRY(done);
+  return queue == stream ? Status() : queue->wait_for(queue->here().sequence);
+}
+
+}  // namespace flhal

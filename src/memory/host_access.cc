@@ -1,0 +1,166 @@
+// src/memory/host_access.cc: views of device memory for the host; see host_access.h.
+//
+// Three ways, best first: the plugin's own host_begin/host_end; the slab's host pointer when the chip says that the host
+// sees its memory (FLHAL_CAP_HOST_VISIBLE); a piece of pinned memory with a copy before and, for writes, after.
+// Threads: g_mutex guards the table of open views only.
+#include "memory/host_access.h"
+
+#include <mutex>
+#include <vector>
+
+#include "memory/address_map.h"
+#include "memory/copy_engine.h"
+#include "memory/pinned.h"
+
+namespace flhal {
+
+namespace {
+
+struct View {
+  uint32_t generation = 1;              // of the place in the table; half of the ticket
+  bool open = false;
+  enum Way { kAlias, kPlugin, kStaged } way = kAlias;
+  Device* device = nullptr;
+  uint64_t address = 0, bytes = 0;
+  uint32_t access = 0;
+  char* staging = nullptr;
+};
+
+std::mutex g_mutex;
+std::vector<View>& views() {
+  static auto* table = new std::vector<View>();
+  return *table;
+}
+std::vector<uint32_t>& unused_views() {
+  static auto* list = new std::vector<uint32_t>();
+  return *list;
+}
+
+uint64_t remember(View view) {
+  std::lock_guard lock(g_mutex);
+  uint32_t index;
+  if (unused_views().empty()) {
+    index = uint32_t(views().size());
+    views().emplace_back();
+  } else {
+    index = unused_views().back();
+    unused_views().pop_back();
+  }
+  view.generation = views()[index].generation;
+  view.open = true;
+  views()[index] = view;
+  return uint64_t(view.generation) << 32 | (index + 1u);
+}
+
+Status take(uint64_t ticket, Device* device, View* out) {
+  std::lock_guard lock(g_mutex);
+  uint32_t index = uint32_t(ticket) - 1u;
+  if (index >= views().size() || !views()[index].open || views()[index].generation != ticket >> 32) {
+    return fail(FLHAL_E_INVALID, "flhal_host_end: {:#x} is not an open ticket; give one of flhal_host_begin, once", ticket);
+  }
+  if (views()[index].device != device) {
+    return fail(FLHAL_E_INVALID, "flhal_host_end: ticket {:#x} is of {}, the stream is of {}; give a stream of the same device",
+                ticket, views()[index].device->name, device->name);
+  }
+  *out = views()[index];
+  views()[index].open = false;
+  if (++views()[index].generation == 0) views()[index].generation = 1;
+  unused_views().push_back(index);
+  return FLHAL_OK;
+}
+
+}  // namespace
+
+uint64_t host_views_open() {
+  std::lock_guard lock(g_mutex);
+  return views().size() - unused_views().size();
+}
+
+Result<HostView> host_begin(Stream* stream, uint64_t address, uint64_t bytes, uint32_t access) {
+  if ((access & (FLHAL_READ | FLHAL_WRITE)) == 0 || (access & ~(FLHAL_READ | FLHAL_WRITE | FLHAL_DISCARD)) != 0 ||
+      ((access & FLHAL_DISCARD) && !(access & FLHAL_WRITE))) {
+    return fail(FLHAL_E_INVALID, "flhal_host_begin: access {:#x}; give FLHAL_READ, FLHAL_WRITE or both, and FLHAL_DISCARD only "
+                "with FLHAL_WRITE", access);
+  }
+  Device* device = stream->device;
+  View view;
+  view.device = device;
+  view.address = address;
+  view.bytes = bytes;
+  view.access = access;
+  if (bytes == 0) {                     // a view of nothing: legal, and never looked at
+    static char nothing[64];
+    return HostView{nothing, remember(view)};
+  }
+  Located at;
+  FLHAL_TRY(AddressMap::locate_range(address, bytes, "flhal_host_begin", "address", &at));
+  if (at.slab->device != device) {
+    return fail(FLHAL_E_INVALID, "flhal_host_begin: address {:#x} lies on {}, the stream is of {}; give a stream of {}", address,
+                at.slab->device->name, device->name, at.slab->device->name);
+  }
+  FLHAL_TRY(stream->synchronize());
+  Plugin& plugin = *device->plugin;
+  if (plugin.has_host_access) {
+    flhal_p_place place = place_of(at.slab, at.offset);
+    void* host = nullptr;
+    flhal_status answer;
+    {
+      auto serial = plugin.lock();
+      answer = plugin.table.host_begin(device->handle, &place, bytes, access, &host);
+    }
+    if (answer == FLHAL_OK && host) {
+      view.way = View::kPlugin;
+      return HostView{host, remember(view)};
+    }
+    if (answer < 0 && answer != FLHAL_E_UNSUPPORTED) {
+      Status failed = plugin_answer(plugin, "host_begin", answer);
+      if (failed.code() == FLHAL_E_DEVICE_LOST) device->mark_lost(last_error_text().c_str());
+      return failed;
+    }
+  }
+  if (device->has(FLHAL_CAP_HOST_VISIBLE) && at.slab->host) {
+    view.way = View::kAlias;
+    return HostView{at.slab->host + at.offset, remember(view)};
+  }
+  // As aligned as the address, up to 64: pinned blocks begin at multiples of 256, so the address's own remainder is kept.
+  uint64_t lead = address % 64;
+  FLHAL_ASSIGN(void* memory, pinned_alloc(device, bytes + lead));
+  view.way = View::kStaged;
+  view.staging = static_cast<char*>(memory);
+  char* host = view.staging + lead;
+  if (!(access & FLHAL_DISCARD)) {
+    Status read = copy_bytes(stream, reinterpret_cast<uint64_t>(host), address, bytes, 0);
+    if (!read.ok()) {
+      (void)pinned_free(memory);
+      return read;
+    }
+  }
+  return HostView{host, remember(view)};
+}
+
+Status host_end(Stream* stream, uint64_t ticket) {
+  View view;
+  FLHAL_TRY(take(ticket, stream->device, &view));
+  if (view.way == View::kAlias) return FLHAL_OK;
+  Device* device = view.device;
+  if (view.way == View::kPlugin) {
+    Located at;
+    FLHAL_TRY(AddressMap::locate_range(view.address, view.bytes, "flhal_host_end", "address", &at));
+    flhal_p_place place = place_of(at.slab, at.offset);
+    flhal_status answer;
+    {
+      auto serial = device->plugin->lock();
+      answer = device->plugin->table.host_end(device->handle, &place, view.bytes, view.access);
+    }
+    return plugin_answer(*device->plugin, "host_end", answer);
+  }
+  Status written = FLHAL_OK;
+  if (view.access & FLHAL_WRITE) {
+    char* host = view.staging + view.address % 64;
+    written = copy_bytes(stream, view.address, reinterpret_cast<uint64_t>(host), view.bytes, FLHAL_COPY_MAY_RETURN_EARLY);
+  }
+  (void)pinned_free(view.staging);      // in order: the copy named the stream
+  return written;
+}
+
+}  // namespace flhal

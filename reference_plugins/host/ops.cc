@@ -14,6 +14,9 @@ namespace {
 PlanMaker maker_of(uint32_t op) {
   switch (op) {
     case FLHAL_OP_MATMUL: return make_matmul;
+    case FLHAL_OP_CONV2D: return make_conv2d;
+    case FLHAL_OP_CONV2D_BACKWARD_INPUT: return make_conv2d_backward_input;
+    case FLHAL_OP_CONV2D_BACKWARD_WEIGHT: return make_conv2d_backward_weight;
     default: return nullptr;
   }
 }

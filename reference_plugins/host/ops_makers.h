@@ -1,10 +1,18 @@
-// reference_plugins/host/ops_makers.h: the makers of native plans, by family file.
+// reference_plugins/host/ops_makers.h: the makers of native plans, by the file they live in.
 #pragma once
 
 #include "plan.h"
 
 namespace flhal::host {
 
-const char* make_matmul(const flhal_op_call_v1&, flhal_plan_info_v1&, std::unique_ptr<flhal_p_plan>&);   // ops_matmul.cc
+#define FLHAL_MAKER(name) const char* name(const flhal_op_call_v1&, flhal_plan_info_v1&, std::unique_ptr<flhal_p_plan>&)
+
+FLHAL_MAKER(make_matmul);                  // ops_matmul.cc
+
+FLHAL_MAKER(make_conv2d);                  // ops_conv.cc
+FLHAL_MAKER(make_conv2d_backward_input);
+FLHAL_MAKER(make_conv2d_backward_weight);
+
+#undef FLHAL_MAKER
 
 }  // namespace flhal::host

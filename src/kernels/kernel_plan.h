@@ -8,14 +8,30 @@
 
 #include <flhal/plugin.h>
 
+#include "kernels/kernel_fault.h"
+
 #include <cstdint>
 #include <memory>
+#include <string>
 
 namespace flhal::kernels {
 
 inline constexpr uint32_t kMaxArgs = 32;
 
-struct LaunchArgs {                     // on the caller's stack; not initialised
+// Where a kernel tells that its data were bad (an index out of range, an integer division by zero). Kernels never follow
+// a bad index: they clamp it, write the first fault here, and go on.
+//
+// For the launcher: when plan.can_fail is set, point LaunchArgs::error to a zeroed KernelError before arguments(); it must
+// live until the work has ended. Afterwards, if code != 0, the call failed with FLHAL_E_INVALID and kernel_error_text().
+struct KernelError {
+  uint32_t code = 0;                    // kFault*; 0 = none
+  int32_t dim = 0;
+  int64_t index = 0, size = 0;
+};
+std::string kernel_error_text(const KernelError& error);   // "index 7 is out of range for dimension 0 of size 5"
+
+struct LaunchArgs {                     // on the caller's stack; not initialised, but for `error`
+  KernelError* error = nullptr;         // in: see KernelError; nullptr = faults go unheard
   uint64_t groups[3];
   uint32_t group_size[3];
   uint32_t n_args;
@@ -33,6 +49,8 @@ class KernelPlan {
   const char* function = nullptr;       // name in the dialect's module
   flhal_host_kernel host = nullptr;     // the ahead-of-time build of it
   uint64_t depends_on = 0;              // FLHAL_DEPENDS_*: what else must match for reuse
+  bool can_fail = false;                // set LaunchArgs::error before arguments(), look at it after the work
+  // groups[0] is 1 or more, also for an empty call; VALUE bytes are aligned to 16 and must stay so if copied.
   virtual void arguments(const flhal_op_call_v1& call, LaunchArgs& out) const = 0;
 };
 

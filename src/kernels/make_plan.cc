@@ -1,0 +1,25 @@
+// src/kernels/make_plan.cc: from the operator to its family.
+#include "kernels/families.h"
+
+namespace flhal::kernels {
+
+std::unique_ptr<KernelPlan> make_kernel_plan(const Call& proto, Dialect dialect, const char** reason) {
+  const char* unused = nullptr;
+  if (reason == nullptr) reason = &unused;
+  *reason = "";
+  if (dialect != Dialect::kHost) { *reason = "no portable kernels in this dialect yet"; return nullptr; }
+  for (uint32_t i = 0; i < tensor_count(proto); ++i)
+    if (tensor_of(proto, i).layout != 0) { *reason = "an operand is in a layout private to the chip"; return nullptr; }
+  switch (proto.op) {
+    case FLHAL_OP_COPY: case FLHAL_OP_FILL: return plan_copy(proto, reason);
+    case FLHAL_OP_SUM: case FLHAL_OP_MEAN: case FLHAL_OP_PROD: case FLHAL_OP_AMAX: case FLHAL_OP_AMIN: case FLHAL_OP_ANY:
+    case FLHAL_OP_ALL: case FLHAL_OP_NORM2: case FLHAL_OP_ARGMAX: case FLHAL_OP_ARGMIN: case FLHAL_OP_VAR:
+      return plan_reduce(proto, reason);
+    case FLHAL_OP_SOFTMAX: case FLHAL_OP_LOG_SOFTMAX: case FLHAL_OP_SOFTMAX_BACKWARD: case FLHAL_OP_LOG_SOFTMAX_BACKWARD:
+      return plan_softmax(proto, reason);
+    case FLHAL_OP_MATMUL: return plan_matmul(proto, reason);
+    default: return plan_pointwise(proto, reason);
+  }
+}
+
+}  // namespace flhal::kernels

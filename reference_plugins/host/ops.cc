@@ -17,6 +17,12 @@ PlanMaker maker_of(uint32_t op) {
     case FLHAL_OP_CONV2D: return make_conv2d;
     case FLHAL_OP_CONV2D_BACKWARD_INPUT: return make_conv2d_backward_input;
     case FLHAL_OP_CONV2D_BACKWARD_WEIGHT: return make_conv2d_backward_weight;
+    case FLHAL_OP_SOFTMAX: return make_softmax;
+    case FLHAL_OP_LOG_SOFTMAX: return make_log_softmax;
+    case FLHAL_OP_SOFTMAX_BACKWARD: return make_softmax_backward;
+    case FLHAL_OP_LOG_SOFTMAX_BACKWARD: return make_log_softmax_backward;
+    case FLHAL_OP_LAYER_NORM: return make_layer_norm;
+    case FLHAL_OP_LAYER_NORM_BACKWARD: return make_layer_norm_backward;
     default: return nullptr;
   }
 }

@@ -13,6 +13,14 @@ FLHAL_MAKER(make_conv2d);                  // ops_conv.cc
 FLHAL_MAKER(make_conv2d_backward_input);
 FLHAL_MAKER(make_conv2d_backward_weight);
 
+FLHAL_MAKER(make_softmax);                 // ops_softmax.cc
+FLHAL_MAKER(make_log_softmax);
+FLHAL_MAKER(make_softmax_backward);
+FLHAL_MAKER(make_log_softmax_backward);
+
+FLHAL_MAKER(make_layer_norm);              // ops_layer_norm.cc
+FLHAL_MAKER(make_layer_norm_backward);
+
 #undef FLHAL_MAKER
 
 }  // namespace flhal::host

@@ -23,6 +23,11 @@ PlanMaker maker_of(uint32_t op) {
     case FLHAL_OP_LOG_SOFTMAX_BACKWARD: return make_log_softmax_backward;
     case FLHAL_OP_LAYER_NORM: return make_layer_norm;
     case FLHAL_OP_LAYER_NORM_BACKWARD: return make_layer_norm_backward;
+    case FLHAL_OP_BATCH_NORM: return make_batch_norm;
+    case FLHAL_OP_BATCH_NORM_BACKWARD: return make_batch_norm_backward;
+    case FLHAL_OP_MAX_POOL2D: return make_max_pool2d;
+    case FLHAL_OP_MAX_POOL2D_BACKWARD: return make_max_pool2d_backward;
+    case FLHAL_OP_AVG_POOL2D: return make_avg_pool2d;
     default: return nullptr;
   }
 }

@@ -21,6 +21,13 @@ FLHAL_MAKER(make_log_softmax_backward);
 FLHAL_MAKER(make_layer_norm);              // ops_layer_norm.cc
 FLHAL_MAKER(make_layer_norm_backward);
 
+FLHAL_MAKER(make_batch_norm);              // ops_batch_norm.cc
+FLHAL_MAKER(make_batch_norm_backward);
+
+FLHAL_MAKER(make_max_pool2d);              // ops_pool.cc
+FLHAL_MAKER(make_max_pool2d_backward);
+FLHAL_MAKER(make_avg_pool2d);
+
 #undef FLHAL_MAKER
 
 }  // namespace flhal::host

@@ -13,6 +13,7 @@
 #include "core/loader.h"
 #include "core/log.h"
 #include "core/stream.h"
+#include "memory/pinned.h"
 #include "memory/pool.h"
 
 namespace flhal {
@@ -158,8 +159,9 @@ Status Device::close() {
   if (!lost()) first = synchronize_device(this);
   run_close_hooks(this);                           // plans, modules, packed weights: what lies above core
   Refusal refusal = guarded(plugin->id, "device_close", [&]() -> Refusal {
-    delete std::exchange(pool, nullptr);           // gives the slabs back
-    close_streams(this);
+    close_streams(this);                           // waits; then nothing is pending any more
+    close_pinned(this);
+    close_pool(this);                              // gives the slabs back
     default_stream = nullptr;
     auto serial = plugin->lock();
     plugin->table.device_close(std::exchange(handle, nullptr));

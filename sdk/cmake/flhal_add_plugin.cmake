@@ -12,7 +12,7 @@
 include_guard(GLOBAL)
 include(GNUInstallDirs)
 
-set(FLHAL_SDK_CMAKE_DIR ${CMAKE_CURRENT_LIST_DIR})
+set(FLHAL_SDK_CMAKE_DIR ${CMAKE_CURRENT_LIST_DIR} CACHE INTERNAL "")  # every folder sees it, whoever included this first
 
 function(flhal_add_plugin id)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "PROFILE;MANIFEST;VERSION" "SOURCES")

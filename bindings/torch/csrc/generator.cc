@@ -4,6 +4,7 @@
 #include "generator.h"
 
 #include <c10/core/GeneratorImpl.h>
+#include <torch/library.h>
 
 #include <cstring>
 #include <mutex>
@@ -120,5 +121,13 @@ flhal_philox take_philox(const std::optional<at::Generator>& given, c10::DeviceI
   std::lock_guard lock(impl->mutex_);
   return impl->take(counters);
 }
+
+namespace {
+
+// How Python gets the very object: an operator, since torch turns its result into a torch.Generator.
+std::optional<at::Generator> default_generator_op(int64_t index) { return default_generator(static_cast<c10::DeviceIndex>(index)); }
+TORCH_LIBRARY(torch_fl, m) { m.def("default_generator(int index) -> Generator?", &default_generator_op); }
+
+}  // namespace
 
 }  // namespace torch_fl

@@ -1,0 +1,122 @@
+"""Finds the built adapter and plugins, and offers what the tests share."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
+LIBRARIES = {"host": "libflhal_plugin_host.so", "ram": "libflhal_plugin_ram.so", "mock": "libflhal_plugin_mock.so"}
+
+
+def builds():
+    named = os.environ.get("FLHAL_TEST_BUILD")
+    if named:
+        return [pathlib.Path(named)]
+    found = [p.parent.parent for p in REPOSITORY.glob("build*/**/torch_fl/_C_*.so")]
+    return sorted(found, key=lambda p: -max(f.stat().st_mtime for f in (p / "torch_fl").glob("_C_*.so")))
+
+
+def package_root():
+    """The folder that holds a runnable torch_fl, or None when an installed one is to be used."""
+    for build in builds():
+        for root in (build, build / "torch"):
+            if list((root / "torch_fl").glob("_C_*.so")):
+                return root
+    return None
+
+
+def plugin_library(name):
+    named = os.environ.get("FLHAL_TEST_PLUGIN_DIR")
+    roots = [pathlib.Path(named)] if named else [b if (b / "reference_plugins").exists() else b.parent for b in builds()]
+    for root in roots + list(REPOSITORY.glob("build*/*")):
+        for path in sorted(root.rglob(LIBRARIES[name])):
+            return path
+    return None
+
+
+def pytest_addoption(parser):
+    parser.addoption("--plugin", default="host", choices=sorted(LIBRARIES), help="the plugin that this process sees")
+
+
+def environment(plugin):
+    env = dict(os.environ)
+    root = package_root()
+    if root is not None:
+        env["PYTHONPATH"] = os.pathsep.join([str(root)] + ([env["PYTHONPATH"]] if env.get("PYTHONPATH") else []))
+    if plugin is not None:
+        library = plugin_library(plugin)
+        if library is not None:
+            env["FLHAL_PLUGIN_FILES"] = str(library)
+    env.setdefault("XDG_CONFIG_HOME", "/nonexistent")
+    return env
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "plugins(*names): only with these plugins")
+    root = package_root()
+    if root is not None:
+        sys.path.insert(0, str(root))
+    os.environ.update(environment(config.getoption("--plugin")))
+
+
+@pytest.fixture(scope="session")
+def plugin(request):
+    return request.config.getoption("--plugin")
+
+
+@pytest.fixture(autouse=True)
+def _only_some_plugins(request):
+    marker = request.node.get_closest_marker("plugins")
+    if marker and request.config.getoption("--plugin") not in marker.args:
+        pytest.skip(f"stands for the plugins {', '.join(marker.args)} only")
+
+
+@pytest.fixture(scope="session")
+def dev():
+    import torch
+    import torch_fl
+
+    assert torch_fl.is_available(), torch_fl._C.report("load")
+    return torch.device("fl_device", 0)
+
+
+class Result:
+    def __init__(self, code, out, err):
+        self.code, self.out, self.err = code, out, err
+
+    def ok(self):
+        assert self.code == 0, f"exit code {self.code}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
+        return self
+
+
+@pytest.fixture
+def fresh(plugin, tmp_path):
+    """fresh(script, plugin=..., env={...}, timeout=60): a script in a new interpreter."""
+
+    def run(script, plugin=plugin, env=(), timeout=90, python=()):
+        full = environment(plugin)
+        full.update(env)
+        path = tmp_path / f"script_{len(list(tmp_path.iterdir()))}.py"
+        path.write_text(textwrap.dedent(script))
+        try:
+            done = subprocess.run(
+                [sys.executable, *python, str(path)], env=full, capture_output=True, text=True, timeout=timeout, cwd=tmp_path
+            )
+        except subprocess.TimeoutExpired as late:
+            pytest.fail(f"no end after {timeout} s\n--- stdout\n{late.stdout}\n--- stderr\n{late.stderr}")
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.fixture
+def report(dev):
+    """The fallback report, empty at the start of the test."""
+    import torch_fl
+
+    torch_fl.reset()
+    return torch_fl.get_fallback_report

@@ -1,0 +1,87 @@
+"""What fell back, why and at what cost; memory in figures; scopes of the fallback policy."""
+
+import contextlib
+import json
+
+from . import _C
+
+
+def get_fallback_report(as_json=False):
+    """Per operator that left the chip: route, reason, calls, ms, bytes each way, first call site. The library's own account."""
+    text = _C.report("fallback")
+    return text if as_json else json.loads(text)
+
+
+def reset():
+    """Sets the counts of the fallback report and of the routes back to nothing."""
+    _C.report_reset("fallback")
+    _C.report_reset("routes")
+
+
+def _overloads(op):
+    """All names under which an operator is asked for: 'softplus' -> ['aten::softplus', 'aten::softplus.out']."""
+    import torch
+
+    if isinstance(op, torch._ops.OpOverload):
+        return [op._schema.name + ("" if op._overloadname == "default" else "." + op._overloadname)]
+    if isinstance(op, torch._ops.OpOverloadPacket):
+        packet = op
+        qualified = op._qualified_op_name
+    else:
+        qualified = op if "::" in op else "aten::" + op
+        namespace, _, name = qualified.partition("::")
+        if "." in name:
+            return [qualified]
+        packet = getattr(getattr(torch.ops, namespace), name, None)
+        if packet is None:
+            raise ValueError(f"torch_fl.fallback: there is no operator {op!r}; name it as the fallback report does, e.g. 'aten::softplus'")
+    return [qualified + ("" if o == "default" else "." + o) for o in packet.overloads()]
+
+
+@contextlib.contextmanager
+def fallback(policy, op=None):
+    """A policy for this thread inside the block: 'auto', 'warn' or 'strict'; with `op` only for that operator (all overloads)."""
+    names = [None] if op is None else _overloads(op)
+    pushed = 0
+    try:
+        for name in names:
+            try:
+                _C.fallback_push(policy, name)
+            except RuntimeError as error:
+                raise ValueError(str(error)) from None
+            pushed += 1
+        yield
+    finally:
+        for _ in range(pushed):
+            _C.fallback_pop()
+
+
+def _size(n):
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if n < 1024 or unit == "TiB":
+            return f"{n} B" if unit == "B" else f"{n:.1f} {unit}"
+        n /= 1024
+
+
+def memory_summary(device=None):
+    """A table of one chip's memory: what tensors asked for, what blocks and slabs they occupy, the ceiling."""
+    from ._devices import Device, index_of
+
+    chip = Device(index_of(device))
+    s = _C.memory_stats(int(chip))
+    rows = [
+        ("requested by tensors", s["requested"], s["requested_peak"]),
+        ("allocated in blocks", s["allocated"], s["allocated_peak"]),
+        ("reserved from the chip", s["reserved"], s["reserved_peak"]),
+        ("freed, still in use", s["pending_free"], None),
+        ("largest free block", s["largest_free_block"], None),
+        ("ceiling", s["limit"], None),
+        ("free on the chip", s["device_free"], None),
+    ]
+    lines = [f"memory of [{int(chip)}] {chip}", f"{'':26}{'now':>14}{'peak':>14}"]
+    lines += [f"{name:26}{_size(now):>14}{'' if peak is None else _size(peak):>14}" for name, now, peak in rows]
+    lines.append(
+        f"{s['n_live']} live allocations, {s['n_allocations']} made, {s['n_slabs']} slabs, "
+        f"{s['n_retries']} retries, {s['n_out_of_memory']} out of memory"
+    )
+    return "\n".join(lines)

@@ -1,0 +1,74 @@
+"""The settings that may change while the program runs. Each has an environment variable (TORCH_FL_*, and FLHAL_*, which wins)
+that gives its first value. A value that does not parse raises ValueError and lists the valid ones."""
+
+from . import _C
+
+
+def _set(key, value):
+    try:
+        _C.config_set(key, value)
+    except RuntimeError as error:
+        raise ValueError(str(error)) from None
+
+
+def set_fallback_policy(policy, op=None):
+    """'auto': CPU operators stand in and are counted; 'warn': also say so; 'strict': refuse, naming the operator."""
+    if op is not None:
+        raise ValueError("torch_fl.set_fallback_policy: a policy for one operator is a scope: with torch_fl.fallback('strict', op='softplus')")
+    _set("fallback_policy", str(policy))
+
+
+def get_fallback_policy():
+    return _C.config_get("fallback_policy")
+
+
+def set_fallback_threshold(share):
+    """The share of calls that may fall back before one warning names the worst operators; 0.0 to 1.0."""
+    _set("fallback_threshold", str(share))
+
+
+def get_fallback_threshold():
+    return float(_C.config_get("fallback_threshold"))
+
+
+def set_memory_pool_size(size, device=None):
+    """A ceiling, not a preallocation: 0.7 or '70%' of the chip's memory, or '8GiB'. For one chip, or for all."""
+    key = "memory_pool_size"
+    if device is not None:
+        from ._devices import Device, index_of
+
+        key += "@" + Device(index_of(device)).name
+    _set(key, str(size))
+
+
+def get_memory_pool_size():
+    return _C.config_get("memory_pool_size")
+
+
+def set_async_level(level):
+    """0: everything finishes before it returns; 1: copies overlap; 2: compute too, also on chips without queues."""
+    _set("async_level", str(level))
+
+
+def get_async_level():
+    return int(_C.config_get("async_level"))
+
+
+def set_log_level(level):
+    """'error', 'warn', 'info' (summaries) or 'debug' (each operator's route)."""
+    _set("log_level", str(level))
+
+
+def get_log_level():
+    return _C.config_get("log_level")
+
+
+def set_plugin_path(path):
+    """Where plugins are looked for first: folders, manifests or libraries, a list or joined by colons. Before the first use."""
+    if not isinstance(path, str):
+        path = ":".join(str(part) for part in path)
+    _set("plugin_path", path)
+
+
+def get_plugin_path():
+    return _C.config_get("plugin_path")

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -16,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "dispatch/opset/json.h"
+#include "dispatch/opset/names.h"
 #include "dispatch/opset/opset.h"
 
 namespace {
@@ -25,36 +26,6 @@ using namespace flhal::opset;
 std::string upper(std::string s) {
   for (char& c : s) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return s;
-}
-const char* kind_name(uint16_t kind) {
-  static const char* const names[] = {"", "int", "float", "complex", "ints", "floats", "string", "philox"};
-  return names[kind];
-}
-const char* dtypes_name(Dtypes t) {
-  static const char* const names[] = {"any", "numeric", "float", "integral", "real"};
-  return names[static_cast<int>(t)];
-}
-const char* out_dtype_name(OutDtype t) {
-  static const char* const names[] = {"compute", "bool", "int64", "input 0", "accumulate", "caller"};
-  return names[static_cast<int>(t)];
-}
-const char* tolerance_name(Tolerance t) {
-  static const char* const names[] = {"exact", "rounded", "transcendental", "accumulated"};
-  return names[static_cast<int>(t)];
-}
-std::string number_text(double v) {
-  if (std::isnan(v)) return "\"nan\"";
-  if (std::isinf(v)) return v > 0 ? "\"inf\"" : "\"-inf\"";
-  return fmt::format("{}", v);
-}
-std::string default_text(const Attr& a) {
-  if (a.required) return "";
-  switch (a.kind) {
-    case FLHAL_ATTR_INT: return fmt::format("{}", a.default_int);
-    case FLHAL_ATTR_FLOAT: return number_text(a.default_float);
-    case FLHAL_ATTR_INTS: return a.count == 2 ? fmt::format("[{0}, {0}]", a.default_int) : "[]";
-    default: return "";
-  }
 }
 std::string operand_text(const Operand& o) {
   return fmt::format("{}{}{}{}", o.role == Role::kInOut ? "inout " : o.written ? "written " : "", o.name,
@@ -102,35 +73,6 @@ void print_header() {
     }
   }
   fmt::print("\n#endif  // FLHAL_OPS_H\n");
-}
-
-void print_json() {
-  fmt::print("{{\"op_set_minor\": {}, \"ops\": [", kOpSetMinor);
-  bool first = true;
-  each_row([&](const OpDef& d) {
-    fmt::print("{}\n  {{\"name\": \"{}\", \"number\": {}, \"family\": \"{}\", \"formula\": \"{}\", \"operands\": [",
-               first ? "" : ",", d.name, d.number, family_name(d.family), d.formula);
-    first = false;
-    for (uint32_t i = 0; i < uint32_t(d.n_outputs) + d.n_inputs; ++i) {
-      const Operand& o = d.operands[i];
-      const char* role = o.role == Role::kOut ? "out" : o.role == Role::kInOut ? "inout" : "in";
-      fmt::print("{}{{\"name\": \"{}\", \"role\": \"{}\", \"optional\": {}, \"variadic\": {}, \"written\": {}}}",
-                 i ? ", " : "", o.name, role, o.optional, o.variadic, o.written || o.role != Role::kIn);
-    }
-    fmt::print("], \"attributes\": [");
-    for (uint32_t i = 0; i < d.n_attrs; ++i) {
-      const Attr& a = d.attrs[i];
-      std::string value = default_text(a);
-      fmt::print("{}{{\"name\": \"{}\", \"key\": {}, \"kind\": \"{}\", \"dynamic\": {}, \"default\": {}}}",
-                 i ? ", " : "", a.name, attr_key(d.number, a.number), kind_name(a.kind), a.dynamic,
-                 value.empty() ? "null" : value);
-    }
-    fmt::print("], \"compute_dtypes\": \"{}\", \"out_dtype\": \"{}\", \"in_place\": {}, \"broadcasts\": {}, "
-               "\"random\": {}, \"tolerance\": \"{}\"}}",
-               dtypes_name(d.dtypes), out_dtype_name(d.out_dtype), d.alias == Alias::kAnyInput, d.pointwise, d.random,
-               tolerance_name(d.tolerance));
-  });
-  fmt::print("\n]}}\n");
 }
 
 void print_markdown() {
@@ -203,7 +145,7 @@ int main(int argc, char** argv) {
   if (check_tables()) return 1;
   std::string what = argc > 1 ? argv[1] : "";
   if (what == "header") return print_header(), 0;
-  if (what == "json") return print_json(), 0;
+  if (what == "json") return fmt::print("{}", json()), 0;
   if (what == "markdown") return print_markdown(), 0;
   if (what == "numbers") {
     for (const std::string& line : number_lines()) fmt::print("{}\n", line);

@@ -40,7 +40,9 @@ struct CallView {
   }
   int64_t element(uint32_t slot, uint32_t i) const {
     const flhal_attr* a = attr(slot);
-    return a ? static_cast<const int64_t*>(a->v.p)[i] : def.attrs[slot].default_int;
+    // A malformed one reads as the default here; it is refused when a plan is made for it.
+    bool readable = a && a->kind == FLHAL_ATTR_INTS && i < a->count && a->v.p;
+    return readable ? static_cast<const int64_t*>(a->v.p)[i] : def.attrs[slot].default_int;
   }
 };
 

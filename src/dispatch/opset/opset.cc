@@ -1,22 +1,18 @@
 // src/dispatch/opset/opset.cc: one index over the families' rows.
 #include "dispatch/opset/opset.h"
 
-#include <array>
-
 namespace flhal::opset {
+
+const OpDef* g_rows[kMaxOpNumber];
+
 namespace {
 
-struct Index {
-  std::array<const OpDef*, kMaxOpNumber> by_number{};
-  Index() {
-    for (uint32_t f = 0; f < kFamilies; ++f)
-      for (const OpDef& d : family_rows(f)) by_number[d.number] = &d;
-  }
-};
-const Index& index() {
-  static const Index* all = new Index;   // never destroyed: calls may come while the process ends
-  return *all;
-}
+// The rows are constants, so the order of initialisation does not matter; nothing is destroyed at exit.
+[[maybe_unused]] const bool g_filled = [] {
+  for (uint32_t f = 0; f < kFamilies; ++f)
+    for (const OpDef& d : family_rows(f)) g_rows[d.number] = &d;
+  return true;
+}();
 
 }  // namespace
 
@@ -38,8 +34,6 @@ const char* family_name(Family family) {
   static const char* const names[] = {"pointwise", "reduce", "matmul", "conv", "norm", "index", "random", "copy"};
   return names[static_cast<uint32_t>(family)];
 }
-
-const OpDef* find(uint32_t number) { return number < kMaxOpNumber ? index().by_number[number] : nullptr; }
 
 const OpDef* find(std::string_view name) {
   for (uint32_t f = 0; f < kFamilies; ++f)

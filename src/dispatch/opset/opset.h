@@ -30,7 +30,8 @@ inline constexpr uint32_t kFamilies = 8;
 Rows family_rows(uint32_t family);             // family < kFamilies, in the order of Family
 const char* family_name(Family family);
 
-const OpDef* find(uint32_t number);            // nullptr when there is none
+extern const OpDef* g_rows[kMaxOpNumber];      // by number; filled before main
+inline const OpDef* row_of(uint32_t number) { return number < kMaxOpNumber ? g_rows[number] : nullptr; }
 const OpDef* find(std::string_view name);
 
 }  // namespace flhal::opset

@@ -1,0 +1,214 @@
+// src/dispatch/app_module.cc: loading, finding, launching, giving back.
+#include "dispatch/app_module.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "dispatch/dispatch.h"
+#include "dispatch/reasons.h"
+#include "memory/address_map.h"
+
+namespace flhal {
+namespace {
+
+struct LiveModules {
+  std::mutex mutex;
+  std::unordered_set<AppModule*> modules;
+};
+LiveModules& live_modules() {
+  static LiveModules& l = *new LiveModules;           // never destroyed: modules may be released at exit
+  return l;
+}
+
+constexpr uint32_t kInlineArgs = 24;
+
+[[gnu::cold]] Status argument_out_of_place(const AppFunction& f, uint32_t i, uint64_t address, const Slab* slab) {
+  if (!slab)
+    return fail(FLHAL_E_INVALID, "flhal_launch: {}: argument {} lies at {:#x}, which is no device memory", f.name, i,
+                address);
+  return fail(FLHAL_E_INVALID, "flhal_launch: {}: argument {} lies on device {} ({}), the stream is of device {} ({})",
+              f.name, i, slab->device->index, slab->device->name, f.device->index, f.device->name);
+}
+
+[[gnu::cold]] Status bad_launch(const AppFunction& f, Stream* stream, const uint64_t* groups, const uint32_t* size) {
+  if (!f.handle)
+    return fail(FLHAL_E_INVALID, "flhal_launch: {}: its device {} was closed or reset; load the module again", f.name,
+                f.device->name);
+  if (f.device != stream->device)
+    return fail(FLHAL_E_INVALID, "flhal_launch: {} was loaded for device {} ({}), the stream is of device {} ({})", f.name,
+                f.device->index, f.device->name, stream->device->index, stream->device->name);
+  return fail(FLHAL_E_INVALID, "flhal_launch: {}: groups [{}, {}, {}] of [{}, {}, {}] work-items; none may be 0", f.name,
+              groups[0], groups[1], groups[2], size[0], size[1], size[2]);
+}
+
+}  // namespace
+
+Result<AppModule*> AppModule::load(Device* device, const char* dialect, const void* data, uint64_t bytes,
+                                   const char* options) {
+  if (!dialect || !data) return fail(FLHAL_E_INVALID, "flhal_module_load: dialect and data may not be NULL");
+  Plugin& plugin = *device->plugin;
+  std::string offered = std::string(" ") + (device->info.dialects ? device->info.dialects : "") + " ";
+  if (!plugin.has_kernels || offered.find(" " + std::string(dialect) + " ") == std::string::npos)
+    return fail(FLHAL_E_UNSUPPORTED, "flhal_module_load: {} does not take dialect \"{}\"; its dialects: {}", device->name,
+                dialect, plugin.has_kernels && offered.size() > 2 ? offered.substr(1, offered.size() - 2) : "none");
+  FLHAL_TRY(device->open());
+  std::vector<char> log(64 * 1024);
+  flhal_p_source_v1 source{};
+  source.struct_size = sizeof source;
+  source.struct_type = FLHAL_ST_SOURCE;
+  source.dialect = dialect;
+  source.data = data;
+  source.bytes = bytes;
+  source.options = options;
+  source.build_log = log.data();
+  source.build_log_capacity = log.size();
+  flhal_p_module* handle = nullptr;
+  flhal_status answer;
+  {
+    auto serial = plugin.lock();
+    answer = plugin.table.module_load(device->handle, &source, &handle);
+  }
+  if (answer != FLHAL_OK || !handle) {
+    Status failure = plugin_answer(plugin, "module_load", answer);
+    if (failure.ok()) return fail(FLHAL_E_BUILD, "flhal_module_load: {} gave no module", device->name);
+    log.back() = 0;
+    if (answer == FLHAL_E_BUILD && log[0]) return fail(FLHAL_E_BUILD, "{}; build log:\n{}", last_error_text(), log.data());
+    return failure;
+  }
+  auto* module = new AppModule;
+  module->device = device;
+  module->handle = handle;
+  std::lock_guard lock(live_modules().mutex);
+  live_modules().modules.insert(module);
+  return module;
+}
+
+void AppModule::unload() {
+  flhal_p_module* h;
+  {
+    std::lock_guard lock(live_modules().mutex);
+    live_modules().modules.erase(this);
+    h = std::exchange(handle, nullptr);
+  }
+  for (auto& f : functions) f->handle = nullptr;
+  if (!h) return;
+  auto serial = device->plugin->lock();
+  device->plugin->table.module_unload(h);
+}
+
+void AppModule::release() {
+  if (references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  tag = 0;
+  for (auto& f : functions) f->tag = 0;
+  std::vector<Point> points;
+  if (Stream* s = only_stream.load(std::memory_order_relaxed)) points.push_back(s->here());
+  for (Stream* s : more_streams) points.push_back(s->here());
+  retire(points.data(), static_cast<uint32_t>(points.size()),
+         [](void* self) {
+           auto* module = static_cast<AppModule*>(self);
+           module->unload();
+           delete module;
+         },
+         this);
+}
+
+Result<AppFunction*> AppModule::function(const char* name) {
+  if (!name) return fail(FLHAL_E_INVALID, "flhal_function_get: name may not be NULL");
+  std::lock_guard lock(mutex);
+  for (auto& f : functions)
+    if (f->name == name) return f.get();
+  if (!handle) return fail(FLHAL_E_INVALID, "flhal_function_get: the module's device {} was closed or reset", device->name);
+  flhal_p_function* found = nullptr;
+  flhal_status answer;
+  {
+    auto serial = device->plugin->lock();
+    answer = device->plugin->table.function_get(handle, name, &found);
+  }
+  if (answer != FLHAL_OK || !found) {
+    Status failure = plugin_answer(*device->plugin, "function_get", answer);
+    if (!failure.ok() && failure.code() != FLHAL_E_NOT_FOUND && failure.code() != FLHAL_E_INVALID) return failure;
+    return fail(FLHAL_E_NOT_FOUND, "flhal_function_get: the module has no function \"{}\"", name);
+  }
+  auto f = std::make_unique<AppFunction>();
+  f->module = this;
+  f->device = device;
+  f->handle = found;
+  f->name = name;
+  functions.push_back(std::move(f));
+  return functions.back().get();
+}
+
+void AppModule::note_stream(Stream* stream) {
+  Stream* none = nullptr;
+  if (only_stream.compare_exchange_strong(none, stream, std::memory_order_relaxed) || none == stream) return;
+  std::lock_guard lock(mutex);
+  if (std::find(more_streams.begin(), more_streams.end(), stream) == more_streams.end()) more_streams.push_back(stream);
+}
+
+Status launch_function(Stream* stream, AppFunction* f, const uint64_t groups[3], const uint32_t group_size[3],
+                       const flhal_kernel_arg* args, uint32_t n_args) {
+  if (__builtin_expect(!f->handle || f->device != stream->device || !groups[0] || !groups[1] || !groups[2] ||
+                       !group_size[0] || !group_size[1] || !group_size[2], 0))
+    return bad_launch(*f, stream, groups, group_size);
+  flhal_p_arg inline_args[kInlineArgs];
+  std::unique_ptr<flhal_p_arg[]> more;
+  flhal_p_arg* out = inline_args;
+  if (__builtin_expect(n_args > kInlineArgs, 0)) {
+    more = std::make_unique_for_overwrite<flhal_p_arg[]>(n_args);
+    out = more.get();
+  }
+  uint32_t local_bytes = 0;
+  for (uint32_t i = 0; i < n_args; ++i) {
+    const flhal_kernel_arg& a = args[i];
+    flhal_p_arg& o = out[i];
+    o.kind = a.kind;
+    o.size = a.size;
+    o.value = a.value;
+    o.memory = nullptr;
+    o.offset = o.address = 0;
+    if (a.kind == FLHAL_KERNEL_ARG_MEMORY) {
+      if (a.address == 0) continue;                   // a null pointer, on purpose
+      Located place = AddressMap::locate(a.address);
+      if (__builtin_expect(!place.slab || place.slab->device != f->device, 0))
+        return argument_out_of_place(*f, i, a.address, place.slab);
+      o.memory = place.slab->memory;
+      o.offset = place.offset;
+      o.address = place.slab->device_address ? place.slab->device_address + place.offset : 0;
+    } else if (a.kind == FLHAL_KERNEL_ARG_LOCAL) {
+      local_bytes += a.size;
+    } else if (__builtin_expect(a.kind != FLHAL_KERNEL_ARG_VALUE || !a.value, 0)) {
+      return fail(FLHAL_E_INVALID, "flhal_launch: {}: argument {} has kind {} and value {}", f->name, i, a.kind,
+                  fmt::ptr(a.value));
+    }
+  }
+  if (__builtin_expect(stream->asynchronous && f->module->only_stream.load(std::memory_order_relaxed) != stream, 0))
+    f->module->note_stream(stream);
+  flhal_p_launch_v1 launch;
+  launch.struct_size = sizeof launch;
+  launch.struct_type = FLHAL_ST_LAUNCH;
+  launch.next = nullptr;
+  launch.function = f->handle;
+  for (uint32_t d = 0; d < 3; ++d) {
+    launch.groups[d] = groups[d];
+    launch.group_size[d] = group_size[d];
+  }
+  launch.local_bytes = local_bytes;
+  launch.args = out;
+  launch.n_args = n_args;
+  launch.arg_stride = sizeof(flhal_p_arg);
+  return stream->submit("flhal_launch", [&](flhal_p_stream* s) {
+    return f->device->plugin->table.launch(f->device->handle, s, &launch);
+  });
+}
+
+void unload_application_modules(Device* device) {
+  std::vector<AppModule*> modules;
+  {
+    std::lock_guard lock(live_modules().mutex);
+    for (AppModule* m : live_modules().modules)
+      if (m->device == device) modules.push_back(m);
+  }
+  for (AppModule* m : modules) m->unload();
+}
+
+}  // namespace flhal

@@ -1,0 +1,53 @@
+// src/dispatch/app_module.h: an application's own kernel modules and functions, behind flhal/kernel.h.
+//
+// Life: a module is reference counted; its functions live as long as it. Released with launches in flight, it is unloaded
+// when they have ended. Closing the device unloads it at once; the objects stay and answer FLHAL_E_INVALID.
+#pragma once
+
+#include <flhal/kernel.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/stream.h"
+
+namespace flhal {
+
+inline constexpr uint32_t kModuleTag = 0x4d564c46;    // "FLVM"
+inline constexpr uint32_t kFunctionTag = 0x46564c46;  // "FLVF"
+
+struct AppModule;
+
+struct AppFunction {
+  uint32_t tag = kFunctionTag;
+  AppModule* module = nullptr;
+  Device* device = nullptr;
+  flhal_p_function* handle = nullptr;                 // nullptr once the device was closed
+  std::string name;                                   // in error texts; kept as long as the process
+};
+
+struct AppModule {
+  uint32_t tag = kModuleTag;
+  Device* device = nullptr;
+  flhal_p_module* handle = nullptr;
+  std::atomic<uint32_t> references{1};
+  std::mutex mutex;                                   // functions, more_streams
+  std::vector<std::unique_ptr<AppFunction>> functions;
+  std::atomic<Stream*> only_stream{nullptr};          // where it was launched; needed on asynchronous chips alone
+  std::vector<Stream*> more_streams;
+
+  static Result<AppModule*> load(Device* device, const char* dialect, const void* data, uint64_t bytes,
+                                 const char* options);
+  void release();
+  Result<AppFunction*> function(const char* name);
+  void note_stream(Stream* stream);
+  void unload();                                      // gives the handle back to the plugin
+};
+
+Status launch_function(Stream* stream, AppFunction* function, const uint64_t groups[3], const uint32_t group_size[3],
+                       const flhal_kernel_arg* args, uint32_t n_args);
+
+}  // namespace flhal

@@ -1,0 +1,101 @@
+// src/dispatch/route_kernel.cc: a portable kernel on the chip: arguments from the kernel's plan, one launch.
+#include "dispatch/device_kernels.h"
+#include "dispatch/plan.h"
+
+namespace flhal {
+namespace {
+
+// Where the kernel of an asynchronous launch tells of bad data; looked at once the work has ended.
+struct PendingError {
+  kernels::KernelError error;
+  Stream* stream;
+  const char* op;
+
+  static void look(void* self) {
+    auto* pending = static_cast<PendingError*>(self);
+    if (pending->error.code)
+      pending->stream->poison(FLHAL_E_OP_FAILED,
+                              fmt::format("{}: {}", pending->op, kernels::kernel_error_text(pending->error)));
+    delete pending;
+  }
+};
+
+struct KernelRoutePlan final : Plan {
+  std::unique_ptr<kernels::KernelPlan> kernel;
+  flhal_p_function* function = nullptr;
+
+  Status launch(PreparedCall& p, kernels::LaunchArgs& args) {
+    kernel->arguments(p.call, args);
+    flhal_p_launch_v1 launch;
+    launch.struct_size = sizeof launch;
+    launch.struct_type = FLHAL_ST_LAUNCH;
+    launch.next = nullptr;
+    launch.function = function;
+    for (uint32_t d = 0; d < 3; ++d) {
+      launch.groups[d] = args.groups[d];
+      launch.group_size[d] = args.group_size[d];
+    }
+    launch.local_bytes = 0;
+    launch.args = args.args;
+    launch.n_args = args.n_args;
+    launch.arg_stride = sizeof(flhal_p_arg);
+    return p.stream->submit(def->name, [&](flhal_p_stream* stream) {
+      return device->plugin->table.launch(device->handle, stream, &launch);
+    });
+  }
+
+  Status run(PreparedCall& p) override {
+    kernels::LaunchArgs args;
+    if (__builtin_expect(kernel->can_fail, 0)) return run_checked(p, args);
+    return launch(p, args);
+  }
+
+  Status run_checked(PreparedCall& p, kernels::LaunchArgs& args) {
+    if (!p.stream->asynchronous) {
+      kernels::KernelError error;
+      args.error = &error;
+      FLHAL_TRY(launch(p, args));
+      if (error.code == 0) return FLHAL_OK;
+      return fail(FLHAL_E_INVALID, "flhal_op_run: {}: {}", def->name, kernels::kernel_error_text(error));
+    }
+    auto pending = std::make_unique<PendingError>();
+    pending->stream = p.stream;
+    pending->op = def->name;
+    args.error = &pending->error;
+    Status done = launch(p, args);
+    Point point = p.stream->here();
+    retire(&point, 1, PendingError::look, pending.release());
+    return done;
+  }
+};
+
+bool uses(const PreparedCall& p, flhal_dtype a, flhal_dtype b) {
+  if (p.call.compute_dtype == a || p.call.compute_dtype == b) return true;
+  for (uint32_t i = 0; i < p.n_tensors; ++i) {
+    const flhal_tensor_v1& t = p.tensors[i];
+    bool given = (t.flags & (FLHAL_TENSOR_ABSENT | FLHAL_TENSOR_HOST_SCALAR)) == 0;
+    if (given && (t.dtype == a || t.dtype == b)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Plan* make_kernel_route_plan(const PreparedCall& p, Refusal& why) {
+  kernels::Dialect dialect;
+  if (!device_dialect(*p.device, &dialect, &why)) return nullptr;
+  FLHAL_DECLINE_UNLESS(p.device->has(FLHAL_CAP_FP64) || !uses(p, FLHAL_F64, FLHAL_C128), NO_FP64, "");
+  FLHAL_DECLINE_UNLESS(p.device->has(FLHAL_CAP_INT64) || !uses(p, FLHAL_I64, FLHAL_U64), NO_INT64, "");
+  const char* reason = "";
+  auto kernel = kernels::make_kernel_plan(p.call, dialect, &reason);
+  FLHAL_DECLINE_UNLESS(kernel, NO_KERNEL, reason ? reason : "");
+  flhal_p_function* function = device_function(p.device, dialect, kernel->function, &why);
+  if (!function) return nullptr;
+  auto* plan = new KernelRoutePlan;
+  plan->kernel = std::move(kernel);
+  plan->function = function;
+  plan->depends_on = plan->kernel->depends_on;
+  return plan;
+}
+
+}  // namespace flhal

@@ -3,13 +3,16 @@
 include(CMakePackageConfigHelpers)
 
 install(FILES $<TARGET_FILE:flhal> DESTINATION lib RENAME libflhal.so.1 COMPONENT runtime)
-# Debian ships cJSON as a shared library only; its copy beside libflhal makes the wheel complete (RUNPATH $ORIGIN).
-if(NOT CJSON_ARCHIVE MATCHES "\\.a$")
-  install(CODE "
-    file(REAL_PATH \"${CJSON_ARCHIVE}\" cjson)
-    file(INSTALL DESTINATION \"\${CMAKE_INSTALL_PREFIX}/lib\" TYPE FILE RENAME libcjson.so.1 FILES \"\${cjson}\")"
-    COMPONENT runtime)
-endif()
+# Debian ships cJSON and libuv as shared libraries (libuv's archive is not position independent); their copies beside libflhal
+# make the wheel complete (RUNPATH $ORIGIN).
+foreach(library ${CJSON_ARCHIVE} ${UV_ARCHIVE})
+  if(NOT library MATCHES "\\.a$")
+    file(REAL_PATH ${library} real)
+    execute_process(COMMAND objdump -p ${real} OUTPUT_VARIABLE headers COMMAND_ERROR_IS_FATAL ANY)
+    string(REGEX MATCH "SONAME +([^ \n]+)" _ "${headers}")
+    install(FILES ${real} DESTINATION lib RENAME ${CMAKE_MATCH_1} COMPONENT runtime)
+  endif()
+endforeach()
 install(DIRECTORY include/flhal DESTINATION include COMPONENT runtime FILES_MATCHING PATTERN "*.h")
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/flhal-config-version.cmake VERSION ${PROJECT_VERSION}
   COMPATIBILITY SameMajorVersion)

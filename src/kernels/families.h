@@ -19,8 +19,8 @@ PlanPtr plan_matmul(const Call& proto, const char** reason);
 PlanPtr plan_conv(const Call& proto, const char** reason);
 PlanPtr plan_pool(const Call& proto, const char** reason);
 PlanPtr plan_index(const Call& proto, const char** reason);       // index_select, gather, scatter, ...
-PlanPtr plan_shape(const Call& proto, const char** reason);       // cat, tril, triu, arange, cumsum
-PlanPtr plan_random(const Call& proto, const char** reason);
+PlanPtr plan_shape(const Call& proto, const char** reason);       // cat, tril, triu, cumsum
+PlanPtr plan_series(const Call& proto, const char** reason);      // arange, uniform, normal, bernoulli, randint
 
 // Name of a function, from its address, for KernelPlan::function.
 const char* function_name(flhal_host_kernel run);

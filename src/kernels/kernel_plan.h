@@ -16,7 +16,7 @@
 
 namespace flhal::kernels {
 
-inline constexpr uint32_t kMaxArgs = 32;
+inline constexpr uint32_t kMaxArgs = 64;
 
 // Where a kernel tells that its data were bad (an index out of range, an integer division by zero). Kernels never follow
 // a bad index: they clamp it, write the first fault here, and go on.
@@ -37,7 +37,7 @@ struct LaunchArgs {                     // on the caller's stack; not initialise
   uint32_t n_args;
   flhal_p_arg args[kMaxArgs];           // MEMORY args: memory, offset, address taken from the operand
   int8_t operand[kMaxArgs];             // MEMORY args: index into call.tensors; -1 otherwise
-  alignas(16) unsigned char values[1536];  // storage of VALUE args
+  alignas(16) unsigned char values[12288];  // storage of VALUE args
   uint32_t values_used;
 };
 

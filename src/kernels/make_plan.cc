@@ -18,6 +18,15 @@ std::unique_ptr<KernelPlan> make_kernel_plan(const Call& proto, Dialect dialect,
     case FLHAL_OP_SOFTMAX: case FLHAL_OP_LOG_SOFTMAX: case FLHAL_OP_SOFTMAX_BACKWARD: case FLHAL_OP_LOG_SOFTMAX_BACKWARD:
       return plan_softmax(proto, reason);
     case FLHAL_OP_MATMUL: return plan_matmul(proto, reason);
+    case FLHAL_OP_LAYER_NORM: case FLHAL_OP_LAYER_NORM_BACKWARD: case FLHAL_OP_BATCH_NORM: case FLHAL_OP_BATCH_NORM_BACKWARD:
+      return plan_norm(proto, reason);
+    case FLHAL_OP_CONV2D: case FLHAL_OP_CONV2D_BACKWARD_INPUT: case FLHAL_OP_CONV2D_BACKWARD_WEIGHT: return plan_conv(proto, reason);
+    case FLHAL_OP_MAX_POOL2D: case FLHAL_OP_MAX_POOL2D_BACKWARD: case FLHAL_OP_AVG_POOL2D: return plan_pool(proto, reason);
+    case FLHAL_OP_INDEX_SELECT: case FLHAL_OP_GATHER: case FLHAL_OP_SCATTER: case FLHAL_OP_SCATTER_ADD: case FLHAL_OP_INDEX_ADD:
+      return plan_index(proto, reason);
+    case FLHAL_OP_CAT: case FLHAL_OP_TRIL: case FLHAL_OP_TRIU: case FLHAL_OP_CUMSUM: return plan_shape(proto, reason);
+    case FLHAL_OP_ARANGE: case FLHAL_OP_UNIFORM: case FLHAL_OP_NORMAL: case FLHAL_OP_BERNOULLI: case FLHAL_OP_RANDINT:
+      return plan_series(proto, reason);
     default: return plan_pointwise(proto, reason);
   }
 }

@@ -12,7 +12,7 @@ struct KernelError;
 
 // Element types as kernels know them. The order is that of the conversion tables in host/convert.cc.
 enum Kind : uint8_t { kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64, kF16, kBF16, kF32, kF64, kC64, kC128, kBool, kKinds };
-inline constexpr uint8_t kKindBytes[kKinds] = {1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 1};
+inline constexpr uint8_t kKindBytes[kKinds + 1] = {1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 1, 1};
 
 // Types arithmetic is done in. Narrower types are converted on load and on store.
 enum Compute : uint8_t { kCF32, kCF64, kCI64, kCI32, kCBool, kCC128, kComputes };
@@ -71,6 +71,61 @@ struct MatmulParams {
   Kind kind[4];
   uint32_t n_batch_dims, has_c;
   MatmulBatch batch[kMaxRank];
+};
+
+// Convolutions and pooling: sizes and byte strides by name. [0] is h, [1] is w.
+struct ConvParams {
+  int64_t images, groups, in_channels, out_channels;   // channels per group
+  int64_t in[2], out[2], kernel[2], stride[2], padding[2], dilation[2];
+  int64_t x_image, x_channel, x_at[2];                 // x, or gx
+  int64_t y_image, y_channel, y_at[2];                 // out, or grad
+  int64_t w_out, w_in, w_at[2];                        // weight or gw: per output channel, per input channel, per tap
+  int64_t bias_stride;
+  int64_t tile_m, tile_n, tiles_m, tiles_n;
+  Kind x_kind, y_kind, w_kind, bias_kind;
+  uint32_t has_bias;
+};
+struct PoolParams {
+  int64_t images, channels;
+  int64_t in[2], out[2], kernel[2], stride[2], padding[2], dilation[2];
+  int64_t x_image, x_channel, x_at[2];                 // x, or gx
+  int64_t y_image, y_channel, y_at[2];                 // out, or grad
+  int64_t i_image, i_channel, i_at[2];                 // index
+  int64_t divisor;
+  uint32_t has_index, count_include_pad;
+  Kind x_kind, y_kind, i_kind;
+  KernelError* error;
+};
+
+// Index operators. `at` dimensions exclude the indexed one where elements are scattered; see host/index.cc.
+struct IndexDim { int64_t size; int64_t stride[3]; };   // [0] the dense side (out of a gather, src of a scatter),
+                                                        // [1] the indexed side, [2] the index
+struct IndexParams {
+  uint64_t n, chunk;
+  uint32_t n_dims, element_bytes;
+  int64_t indexed_size, indexed_stride;                 // of the dimension the index goes into
+  int64_t length, dense_step, index_step;               // scatter: the loop over the indexed dimension
+  int32_t dim;
+  Kind kind, index_kind, dense_kind;
+  uint8_t pad;
+  KernelError* error;
+  IndexDim dims[kMaxRank];
+};
+
+// cat: one strided copy per input. groups_before[i]: units of the inputs before i.
+struct CatParams {
+  uint64_t converts;                                    // bit i: input i is of another dtype
+  uint32_t n_inputs;
+  uint32_t offset[60];                                  // of input i's PointwiseParams in these bytes
+  uint64_t groups_before[61];
+};
+
+// Series and random numbers: element i of the output in logical order.
+struct SeriesParams {
+  double f[4];
+  int64_t i[4];
+  uint64_t seed, offset;
+  PointwiseParams walk;                                 // dims in logical order, unmerged order kept
 };
 
 }  // namespace flhal::kernels

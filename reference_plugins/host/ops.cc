@@ -3,8 +3,10 @@
 // A row is op and maker; what a maker declines goes to the portable kernels, with the reason in core's reports.
 #include <fmt/format.h>
 
+#include <cstring>
 #include <exception>
 
+#include "onednn.h"
 #include "ops_makers.h"
 #include "plan.h"
 
@@ -32,6 +34,15 @@ PlanMaker maker_of(uint32_t op) {
   }
 }
 
+// A missing oneDNN makes everything slower, not wrong: one line in the log, and the reason in every report.
+void warn_once(flhal_p_device* device, const char* reason) {
+  static std::atomic<bool> done{false};
+  constexpr int32_t kWarn = 1;
+  if (!done.exchange(true) && device->plugin->host->log)
+    device->plugin->host->log(kWarn, fmt::format("host: products and convolutions run on portable kernels, which are slower: {}",
+                                                 reason).c_str());
+}
+
 flhal_status plan_create(flhal_p_device* device, const flhal_op_call_v1* proto, flhal_plan_info_v1* info, flhal_p_plan** out) {
   PlanMaker make = maker_of(proto->op);
   if (!make) {
@@ -42,9 +53,10 @@ flhal_status plan_create(flhal_p_device* device, const flhal_op_call_v1* proto, 
     std::unique_ptr<flhal_p_plan> plan;
     if (const char* reason = make(*proto, *info, plan)) {
       info->reason = reason;
+      if (std::strncmp(reason, "oneDNN ", 7) == 0 && reason == onednn().missing) warn_once(device, reason);
       return FLHAL_DECLINED;
     }
-    plan->device = device;
+    plan->belong_to(device);
     *out = plan.release();
     return FLHAL_OK;
   } catch (const std::exception& e) {

@@ -157,6 +157,7 @@ class ConvPlan final : public flhal_p_plan {
 
 const char* make(Kind kind, uint32_t op, const flhal_op_call_v1& call, flhal_plan_info_v1& info, std::unique_ptr<flhal_p_plan>& out) {
   info.depends_on = FLHAL_DEPENDS_SIZES | FLHAL_DEPENDS_STRIDES;
+  if (kind != Kind::kWeight && !make_pointwise_conv2d(call, info, out)) return nullptr;
   ConvShape s{};
   s.kind = kind;
   // forward (out; x, w, bias?)  input (gx; grad, w)  weight (gw; grad, x)

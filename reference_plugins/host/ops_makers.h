@@ -9,6 +9,11 @@ namespace flhal::host {
 
 FLHAL_MAKER(make_matmul);                  // ops_matmul.cc
 
+struct MatmulShape;
+bool is_row_product(const MatmulShape&);   // ops_matmul_row.cc
+std::unique_ptr<flhal_p_plan> make_row_product(const MatmulShape&);
+
+FLHAL_MAKER(make_pointwise_conv2d);        // ops_conv_pointwise.cc; also the input's gradient
 FLHAL_MAKER(make_conv2d);                  // ops_conv.cc
 FLHAL_MAKER(make_conv2d_backward_input);
 FLHAL_MAKER(make_conv2d_backward_weight);

@@ -167,6 +167,10 @@ const char* make_matmul(const flhal_op_call_v1& call, flhal_plan_info_v1& info, 
     return "native matmul computes in float32 only";
   MatmulShape shape;
   if (const char* reason = read_matmul(call, shape)) return reason;
+  if (dtype == FLHAL_F32 && is_row_product(shape)) {
+    out = make_row_product(shape);
+    return nullptr;
+  }
   if (onednn().missing) return onednn().missing;
 
   const bool fused = shape.c_is_row() && number_attr(call, FLHAL_ATTR_MATMUL_ALPHA, 1.0) == 1.0 &&

@@ -20,6 +20,7 @@
 struct flhal_p_plan {
   flhal_p_device* device = nullptr;
   virtual ~flhal_p_plan() = default;
+  virtual void belong_to(flhal_p_device* d) { device = d; }   // once, by plan_create
   virtual flhal_status run(const flhal_op_call_v1& call, void* workspace) const = 0;
 };
 

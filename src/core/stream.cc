@@ -154,6 +154,7 @@ void Stream::clear_error() {
   flhal_status answer;
   {
     auto serial = device->plugin->lock();
+    (void)device->plugin->table.stream_synchronize(handle);   // many tell their failure once and forget it
     answer = device->plugin->table.stream_query(handle);
   }
   // A plugin may remember its stream's failure for ever; the table has no slot to forget it, so the queue is made anew.

@@ -43,9 +43,9 @@ struct Point {                 // "everything submitted to the stream up to sequ
 class Stream {
  public:
   uint32_t tag = kStreamTag;
-  uint32_t cache_slot = 0;                  // where threads look for their cache of this stream's blocks
+  std::atomic<uint32_t> cache_slot{0};      // where threads look for their cache of this stream's blocks
   Device* const device;
-  Arena* arena = nullptr;                   // set by the pool at the first allocation
+  std::atomic<Arena*> arena{nullptr};       // set by the pool at the first allocation
   uint64_t id;                              // never used again; a recycled stream gets a new one
   const bool asynchronous;                  // the plugin has streams
   bool is_default = false;

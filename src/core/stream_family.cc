@@ -25,20 +25,36 @@ StreamFamily* family_of(Device* device) {
   return family;
 }
 
+// A released stream whose work has ended. One that is still busy is left alone: its late failure is nobody's any more.
+static Stream* take_idle(StreamFamily* family, int32_t priority) {
+  Stream* found = nullptr;
+  {
+    std::lock_guard lock(family->mutex);
+    for (size_t i = 0; i < family->idle.size() && !found; ++i) {
+      if (family->idle[i]->priority != priority) continue;
+      found = family->idle[i];
+      family->idle.erase(family->idle.begin() + ptrdiff_t(i));
+    }
+  }
+  if (found == nullptr) return nullptr;
+  Status status = found->query();           // without the lock: it asks the plugin
+  if (status.code() == FLHAL_NOT_READY) {
+    std::lock_guard lock(family->mutex);
+    family->idle.push_back(found);          // to the end: the others get their turn
+    return nullptr;
+  }
+  if (!status.ok()) found->clear_error();
+  return found;
+}
+
 Result<Stream*> make_stream(Device* device, int32_t priority) {
   StreamFamily* family = family_of(device);
   uint64_t id = g_next_stream_id.fetch_add(1, std::memory_order_relaxed);
-  {
-    std::lock_guard lock(family->mutex);
-    for (size_t i = 0; i < family->idle.size(); ++i) {
-      Stream* stream = family->idle[i];
-      if (stream->priority != priority) continue;
-      family->idle.erase(family->idle.begin() + ptrdiff_t(i));
-      stream->id = id;
-      stream->references.store(1, std::memory_order_relaxed);
-      stream->tag = kStreamTag;
-      return stream;
-    }
+  if (Stream* stream = take_idle(family, priority)) {
+    stream->id = id;
+    stream->references.store(1, std::memory_order_relaxed);
+    stream->tag = kStreamTag;
+    return stream;
   }
   Plugin& plugin = *device->plugin;
   flhal_p_stream* handle = nullptr;
@@ -53,7 +69,7 @@ Result<Stream*> make_stream(Device* device, int32_t priority) {
   }
   auto* stream = new Stream(device, id, handle);
   stream->priority = priority;
-  stream->cache_slot = uint32_t(id);
+  stream->cache_slot.store(uint32_t(id), std::memory_order_relaxed);
   std::lock_guard lock(family->mutex);
   family->streams.push_back(stream);
   return stream;
@@ -63,7 +79,6 @@ Status release_stream(Stream* stream) {
   if (stream->is_default) return FLHAL_OK;
   if (stream->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return FLHAL_OK;
   stream->tag = 0;                          // a stale handle is told apart from a live one
-  stream->clear_error();
   if (stream->device->lost()) return FLHAL_OK;
   StreamFamily* family = family_of(stream->device);
   std::lock_guard lock(family->mutex);

@@ -35,7 +35,7 @@ class BlockPool final : public Pool {
 
   Status free_slowly(uint64_t address, Span* span);
   Status used_on(uint64_t address, Span* span, Stream* stream);
-  void close(bool device_lost);
+  void close();                                  // see close_pool and close_pinned
 
   void add_cache(ThreadCache* cache);
   void remove_cache(ThreadCache* cache);         // by its owner; takes all of its blocks and figures

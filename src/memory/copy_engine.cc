@@ -1,21 +1,19 @@
 // src/memory/copy_engine.cc: which way a copy goes; see copy_engine.h.
 //
-//   device to device of one plugin    one slot call on `stream`; declined: like across makers
+//   within one device                 one slot call on `stream`; declined: through host memory
 //   host to device, pageable          staged in pinned chunks, so the call returns once the source is read
 //   host to device, pinned            one slot call; waited for unless FLHAL_COPY_MAY_RETURN_EARLY
 //   device to host                    one slot call; waited for unless pinned and MAY_RETURN_EARLY
-//   across makers                     through host memory: either side's own when the host sees it, else pinned chunks
-// Where the other side lies on another device than `stream`, that device's default stream is waited for, and the memory is
-// kept from reuse until this stream has used it.
+//   between devices                   through host memory: either side's own when the host sees it, else pinned chunks
+// Where a side lies on another device than `stream`, that device's default stream is waited for, and the copy has ended
+// when the call returns.
 #include "memory/copy_engine.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "core/event.h"
 #include "memory/address_map.h"
 #include "memory/pinned.h"
-#include "memory/pool.h"
 
 namespace flhal {
 
@@ -151,15 +149,6 @@ Status across(Stream* to, const Side& dst, Stream* from, const Side& src, const 
   });
 }
 
-// Later work of `stream` comes after the other device's default stream; its host waits only where the chips cannot.
-Status after_other(Stream* stream, Device* other) {
-  FLHAL_TRY(other->open());
-  if (!other->default_stream->asynchronous) return FLHAL_OK;
-  Event event(0);
-  FLHAL_TRY(event.record(other->default_stream));
-  return event.wait(stream);
-}
-
 Status copy_rect(Stream* stream, uint64_t dst_address, uint64_t src_address, const Rect& rect, uint32_t flags) {
   if (flags & ~FLHAL_COPY_MAY_RETURN_EARLY) {
     return fail(FLHAL_E_INVALID, "flhal_copy: flags {:#x} are not known; give 0 or FLHAL_COPY_MAY_RETURN_EARLY", flags);
@@ -183,15 +172,10 @@ Status copy_rect(Stream* stream, uint64_t dst_address, uint64_t src_address, con
     return FLHAL_OK;
   }
   if (to && from) {
-    if (to->plugin == from->plugin && (to == here || from == here)) {
-      Device* other = to == here ? from : to;
-      if (other != here) FLHAL_TRY(after_other(stream, other));
+    // A slab of another device is not a legal place, also within one plugin: direct ways between chips are a later table.
+    if (to == here && from == here) {
       Status done = submit_copy(stream, dst.place(), src.place(), rect);
-      if (done.code() != FLHAL_E_UNSUPPORTED && done.code() != FLHAL_DECLINED) {
-        FLHAL_TRY(done);
-        if (other != here) FLHAL_TRY(pool_used_on(to == here ? src_address : dst_address, stream));
-        return FLHAL_OK;
-      }
+      if (done.code() != FLHAL_E_UNSUPPORTED && done.code() != FLHAL_DECLINED) return done;
     }
     FLHAL_TRY(to->open());
     FLHAL_TRY(from->open());

@@ -73,7 +73,7 @@ void close_pinned(Device* device) {
     pool = found->second;
     pools().erase(found);
   }
-  pool->close(device->lost());           // leaked, like the device's own
+  pool->close();                         // leaked, like the device's own
 }
 
 Result<Staging> Staging::make(Stream* stream, uint64_t bytes) {

@@ -13,15 +13,21 @@ BlockPool::BlockPool(Device* device, uint32_t kind) : device_(device), kind_(kin
 Arena* BlockPool::arena_for(Stream* stream) {
   if (stream == nullptr) return &neutral_;
   std::lock_guard lock(mutex_);
-  if (stream->arena == nullptr || stream->arena->pool != this) {
-    auto* arena = new Arena();           // lives as long as the stream, which is for ever
+  Arena* arena = stream->arena.load(std::memory_order_relaxed);
+  if (arena && arena->pool == this) return arena;
+  // Streams without queues need no order among each other: they share one arena, and thereby each other's free blocks.
+  if (!stream->asynchronous && !arenas_.empty()) {
+    arena = arenas_[0];
+  } else {
+    arena = new Arena();                 // lives as long as the stream, which is for ever
     arena->pool = this;
     arena->stream = stream;
-    arena->cache_slot = stream->cache_slot;
+    arena->cache_slot = stream->cache_slot.load(std::memory_order_relaxed);
     arenas_.push_back(arena);
-    stream->arena = arena;
   }
-  return stream->arena;
+  stream->cache_slot.store(arena->cache_slot, std::memory_order_relaxed);
+  stream->arena.store(arena, std::memory_order_release);
+  return arena;
 }
 
 void BlockPool::count_locked(int64_t requested, int64_t allocated) {
@@ -177,7 +183,7 @@ Result<Pool*> make_pool(Device* device) { return static_cast<Pool*>(new BlockPoo
 
 void close_pool(Device* device) {
   if (device->pool == nullptr) return;
-  static_cast<BlockPool*>(device->pool)->close(device->lost());   // leaked: dead addresses may still be freed
+  static_cast<BlockPool*>(device->pool)->close();   // leaked: dead addresses may still be freed
   device->pool = nullptr;
 }
 

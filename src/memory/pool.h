@@ -26,7 +26,7 @@ class Pool {
 
 Result<Pool*> make_pool(Device* device);               // called by Device::open
 // Before device_close: waits are over (close_streams came first), every slab goes back to the plugin; allocations that are
-// still alive become dead addresses, their free is silent. On a lost device the plugin is not asked to take them.
+// still alive become dead addresses: their free is silent, their use an error.
 void close_pool(Device* device);
 
 Result<uint64_t> pool_allocate(Stream* stream, uint64_t bytes);   // with the thread cache's fast path

@@ -310,10 +310,10 @@ Status BlockPool::trim() {
   return FLHAL_OK;
 }
 
-void BlockPool::close(bool device_lost) {
+void BlockPool::close() {
   retire_poll();
   drop_caches();
-  if (!device_lost) release_slabs();
+  release_slabs();
   std::vector<Slab*> left;
   {
     std::lock_guard lock(mutex_);
@@ -333,7 +333,7 @@ void BlockPool::close(bool device_lost) {
   }
   // The ranges stay published as dead, so that a late free of an old tensor cannot hit a new one.
   for (Slab* slab : left) {
-    if (slab->memory && !device_lost) {
+    if (slab->memory) {
       auto serial = device_->plugin->lock();
       device_->plugin->table.memory_free(device_->handle, slab->memory);
     }

@@ -42,10 +42,10 @@ inline uint32_t class_of(uint64_t bytes) {   // 1 .. kSmallBytesMax
   return c;
 }
 
-// Bytes of the span that blocks of a class are cut from: 16 to 256, later 4 to 51 blocks.
+// Bytes of the span that blocks of a class are cut from: 16 to 256, then 8 to 51, then 2 to 12 blocks.
 inline uint64_t span_bytes_of(uint32_t size_class) {
   uint32_t block = kClassBytes[size_class];
-  return block <= 4096 ? 64 << 10 : block <= kCachedBytesMax ? 256 << 10 : 1 << 20;
+  return block <= 4096 ? 64 << 10 : block <= kCachedBytesMax ? 256 << 10 : 512 << 10;
 }
 inline constexpr uint32_t kBlocksPerSpanMax = 256;
 

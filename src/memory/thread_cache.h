@@ -53,8 +53,8 @@ inline void add_with_peak(std::atomic<int64_t>& figure, std::atomic<int64_t>& pe
 inline uint64_t take_cached(Stream* stream, uint64_t bytes) {
   if (__builtin_expect(bytes - 1 >= kCachedBytesMax, 0)) return 0;
   uint32_t size_class = kClassOfUnits[(bytes + kBlockAlign - 1) / kBlockAlign];
-  ThreadCache* cache = t_caches[stream->cache_slot % kCacheSlots];
-  if (__builtin_expect(cache->arena != stream->arena, 0)) return 0;
+  ThreadCache* cache = t_caches[stream->cache_slot.load(std::memory_order_relaxed) % kCacheSlots];
+  if (__builtin_expect(cache->arena != stream->arena.load(std::memory_order_acquire), 0)) return 0;
   CacheBin& bin = cache->bins[size_class];
   if (__builtin_expect(bin.count == 0, 0)) return 0;
   CachedBlock block = bin.blocks[--bin.count];

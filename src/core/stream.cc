@@ -123,6 +123,8 @@ void Stream::take_failures_of_sources() {
     if (sources_.empty()) return;
     sources = sources_;
   }
+  // Streams may wait for each other in turn; whoever comes here again on the way round has been asked already.
+  if (asking_sources_.exchange(true)) return;
   for (const Point& source : sources) {
     (void)source.stream->query();           // its failure may not have been seen by anybody yet
     std::string text;
@@ -139,6 +141,7 @@ void Stream::take_failures_of_sources() {
       std::erase_if(sources_, [&](const Point& p) { return p.stream == source.stream && p.sequence == source.sequence; });
     }
   }
+  asking_sources_.store(false);
 }
 
 void Stream::clear_error() {
@@ -352,7 +355,8 @@ Status Stream::query() {
     TrySerial serial(*device->plugin);
     if (!serial.entered()) return FLHAL_NOT_READY;
     flhal_status answer = device->plugin->table.stream_query(handle);
-    if (answer == FLHAL_NOT_READY) return FLHAL_NOT_READY;
+    // A plugin may complete an event a little before it says that the stream is idle: what was waited for is done.
+    if (answer == FLHAL_NOT_READY && !known_reached(sequence)) return FLHAL_NOT_READY;
     if (answer < 0 && usable()) asynchronous_failure(answer, "stream_query");
     completed_up_to(sequence);
     lock.unlock();
@@ -363,7 +367,11 @@ Status Stream::query() {
 }
 
 Status Stream::synchronize() {
-  if (asynchronous && !device->lost()) (void)wait_for(sequence_.load(std::memory_order_acquire));
+  if (asynchronous && !device->lost()) {
+    (void)wait_for(sequence_.load(std::memory_order_acquire));   // without the lock: others may go on submitting
+    std::lock_guard lock(mutex_);
+    if (!device->lost()) (void)finish_locked();                  // short; tells failures that no event told
+  }
   take_failures_of_sources();
   retire_poll();
   return failure();

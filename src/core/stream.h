@@ -142,6 +142,7 @@ class Stream {
   flhal_status poison_code_ = FLHAL_OK;
   uint64_t poison_sequence_ = 0;            // the first submission that may have failed
   std::string poison_text_;
+  std::atomic<bool> asking_sources_{false};
   std::vector<Point> sources_;              // points of other streams that this one waited for on the chip
 };
 

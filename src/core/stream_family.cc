@@ -43,7 +43,7 @@ static Stream* take_idle(StreamFamily* family, int32_t priority) {
     family->idle.push_back(found);          // to the end: the others get their turn
     return nullptr;
   }
-  if (!status.ok()) found->clear_error();
+  found->clear_error();                     // also what it waited for in its former life
   return found;
 }
 
@@ -144,6 +144,7 @@ void close_streams(Device* device) {
   for (Stream* stream : streams) {
     if (stream->handle == nullptr) continue;
     auto serial = plugin.lock();
+    if (device->lost()) (void)plugin.table.stream_synchronize(stream->handle);   // a lost device ends its work with a failure
     plugin.table.stream_destroy(stream->handle);
     stream->handle = nullptr;
     family->n_plugin_streams.fetch_sub(1, std::memory_order_relaxed);

@@ -63,6 +63,7 @@ TEST_CASE("stream: a released stream keeps its work, and its place is used again
     REQUIRE_OK(release_stream(s));
     CHECK(check_stream(handle_of(s), "test").code() == FLHAL_E_INVALID);
   }
+  REQUIRE_OK(synchronize_device(d));
   uint64_t live = mock_counts(0).live_streams;
   for (int i = 0; i < 100; ++i) {
     Stream* again = *make_stream(d, 0);

@@ -87,6 +87,7 @@ Refusal find_listed(const std::vector<ListedDevice>& devices, const std::string&
   std::string_view plugin;
   if (size_t slash = rest.find('/'); slash != std::string_view::npos) {
     plugin = rest.substr(0, slash);
+    if (plugin.empty()) return not_found(devices, typed, "");
     rest = rest.substr(slash + 1);
   }
   uint64_t ordinal = 0;

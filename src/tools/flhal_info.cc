@@ -86,7 +86,10 @@ int main(int argc, char** argv) {
   std::unique_ptr<cJSON, decltype(&cJSON_Delete)> load(cJSON_Parse(load_text.c_str()), cJSON_Delete);
   bool wrong = false;
   if (json) {
-    printf("{\"devices\": %s, \"load\": %s}\n", report("devices").c_str(), load_text.c_str());
+    std::unique_ptr<cJSON, decltype(&cJSON_Delete)> devices(cJSON_Parse(report("devices").c_str()), cJSON_Delete);
+    char* list = cJSON_Print(cJSON_GetObjectItemCaseSensitive(devices.get(), "devices"));
+    printf("{\"devices\": %s, \"load\": %s}\n", list ? list : "[]", load_text.c_str());
+    cJSON_free(list);
     const cJSON* item;
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(load.get(), "plugins")) wrong = wrong || field(item, "status") == "refused";
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(load.get(), "notes")) wrong = wrong || field(item, "level") == "error";

@@ -5,7 +5,7 @@ include(CMakePackageConfigHelpers)
 install(FILES $<TARGET_FILE:flhal> DESTINATION lib RENAME libflhal.so.1 COMPONENT runtime)
 # Debian ships cJSON and libuv as shared libraries (libuv's archive is not position independent); their copies beside libflhal
 # make the wheel complete (RUNPATH $ORIGIN).
-foreach(library ${CJSON_ARCHIVE} ${UV_ARCHIVE})
+foreach(library ${CJSON_ARCHIVE} ${UV_LIBRARY})
   if(NOT library MATCHES "\\.a$")
     file(REAL_PATH ${library} real)
     execute_process(COMMAND objdump -p ${real} OUTPUT_VARIABLE headers COMMAND_ERROR_IS_FATAL ANY)

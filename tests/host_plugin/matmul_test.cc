@@ -60,21 +60,23 @@ const Case kCases[] = {
     {"rows with gaps", {9, 17}, {20, 1}, {17, 33}, {40, 1}, {9, 33}, {50, 1}},
     {"result transposed", {9, 17}, {}, {17, 33}, {}, {9, 33}, {1, 9}},
     {"result transposed with gaps", {9, 17}, {}, {17, 33}, {1, 19}, {9, 33}, {1, 12}},
-    {"one row", {1, 64}, {}, {64, 48}, {}, {1, 48}, {}},
-    {"one column", {48, 64}, {}, {64, 1}, {}, {48, 1}, {}},
-    {"one column from a strided vector", {48, 64}, {}, {64, 1}, {3, 1}, {48, 1}, {}},
-    {"one row with a step", {1, 64}, {999, 2}, {64, 48}, {}, {1, 48}, {}},
-    {"k of 1", {20, 1}, {}, {1, 30}, {}, {20, 30}, {}},
+    {"one row", {1, 64}, {}, {64, 96}, {}, {1, 96}, {}},
+    {"one row, dense columns", {1, 67}, {}, {67, 50}, {1, 67}, {1, 50}, {}},
+    {"one row, spaced columns, one thread per part", {1, 700}, {}, {700, 403}, {1, 709}, {1, 403}, {}},
+    {"one column", {96, 64}, {}, {64, 1}, {}, {96, 1}, {}},
+    {"one column from a strided vector", {96, 64}, {}, {64, 1}, {3, 1}, {96, 1}, {}},
+    {"one row with a step", {1, 64}, {999, 2}, {64, 96}, {}, {1, 96}, {}},
+    {"k of 1", {80, 1}, {}, {1, 60}, {}, {80, 60}, {}},
     {"batch", {5, 9, 17}, {}, {5, 17, 33}, {}, {5, 9, 33}, {}},
     {"batch, b shared: folds", {5, 9, 17}, {}, {17, 33}, {}, {5, 9, 33}, {}},
     {"batch, b shared with size 1", {5, 9, 17}, {}, {1, 17, 33}, {}, {5, 9, 33}, {}},
-    {"batch of one row each, b shared", {5, 1, 17}, {}, {17, 33}, {}, {5, 1, 33}, {}},
+    {"batch of one row each, b shared", {15, 1, 17}, {}, {17, 33}, {}, {15, 1, 33}, {}},
     {"batch, a shared", {9, 17}, {}, {5, 17, 33}, {}, {5, 9, 33}, {}},
     {"batch by stride 0", {5, 9, 17}, {0, 17, 1}, {5, 17, 33}, {}, {5, 9, 33}, {}},
     {"two batch dims broadcast crosswise", {2, 1, 9, 17}, {}, {3, 17, 33}, {}, {2, 3, 9, 33}, {}},
     {"heads: permuted", {2, 3, 16, 8}, {384, 8, 24, 1}, {2, 3, 8, 16}, {384, 8, 1, 24}, {2, 3, 16, 16}, {}},
     {"heads back into place", {2, 3, 16, 16}, {}, {2, 3, 16, 8}, {384, 8, 24, 1}, {2, 3, 16, 8}, {384, 8, 24, 1}},
-    {"five dimensions", {2, 1, 2, 4, 6}, {}, {3, 1, 6, 5}, {}, {2, 3, 2, 4, 5}, {}},
+    {"five dimensions", {2, 1, 2, 14, 6}, {}, {3, 1, 6, 15}, {}, {2, 3, 2, 14, 15}, {}},
 };
 
 }  // namespace
@@ -120,7 +122,7 @@ TEST_CASE("host matmul: c as row, column, matrix and scalar, with alpha and beta
 TEST_CASE("host matmul: alpha and beta may change between runs of one plan", "[host_plugin][matmul]") {
   // Goal: dynamic attributes are read at run time. Method: plan with 1 and 1, run with others.
   LoadedPlugin p;
-  Tensor a(FLHAL_F32, {8, 16}), b(FLHAL_F32, {16, 24}), c(FLHAL_F32, {24}), out(FLHAL_F32, {8, 24});
+  Tensor a(FLHAL_F32, {18, 16}), b(FLHAL_F32, {16, 24}), c(FLHAL_F32, {24}), out(FLHAL_F32, {18, 24});
   a.fill_random(1), b.fill_random(2), c.fill_random(3);
   flhal_tensor_v1 views[4] = {out.view(), a.view(), b.view(), c.view()};
   flhal_op_call_v1 call{};
@@ -161,6 +163,7 @@ TEST_CASE("host matmul: what oneDNN cannot take is declined with a reason", "[ho
         "a matrix of a matmul has neither dense rows nor dense columns, or overlaps itself");
   CHECK(reason(FLHAL_F32, {4, 4}, {}, {4, 4}, {}, {4, 4}, {9, 2}) ==
         "the result of a matmul has neither dense rows nor dense columns");
+  CHECK(reason(FLHAL_F32, {16, 16}, {}, {16, 16}, {}, {16, 16}, {}) == "so small a matmul is faster as a portable kernel");
   CHECK(reason(FLHAL_F32, {4, 0}, {}, {0, 4}, {}, {4, 4}, {}) == "an empty matmul");
 }
 

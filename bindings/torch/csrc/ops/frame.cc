@@ -210,6 +210,11 @@ void add_attrs(Frame& f, OpCall& call) {
   }
 }
 
+void infer_results(Frame& f) {
+  infer(f);
+  make_results(f, nullptr);
+}
+
 void run_entry(const Entry& entry, torch::jit::Stack* stack) {
   Frame f(entry, stack);
   AtenScope scope(&entry.name);
@@ -225,6 +230,7 @@ void run_entry(const Entry& entry, torch::jit::Stack* stack) {
   if (C10_UNLIKELY(!entry.row->handler(f))) {
     if (in_dry_run()) {
       dry_run_note_fallback(entry.name, decline_reason());
+      if (f.results.empty()) infer_results(f);
     } else {
       f.results.clear();
       run_fallback(entry.op, stack, decline_reason());

@@ -119,6 +119,9 @@ inline c10::DimVector dims_of(const c10::IValue& v) {
   return v.toDimVector();
 }
 
+// Makes f.results for rows with kOwnResults, from the Meta kernel's answer.
+void infer_results(Frame& f);
+
 // The boxed kernel of an entry.
 struct EntryKernel final : c10::OperatorKernel {
   explicit EntryKernel(std::unique_ptr<Entry> e) : entry(std::move(e)) {}
@@ -166,6 +169,8 @@ bool index_select(Frame& f);
 bool gather(Frame& f);
 bool scatter(Frame& f);
 bool index_add(Frame& f);
+bool index_get(Frame& f);
+bool index_put(Frame& f);
 bool cat(Frame& f);
 bool triangle(Frame& f);
 bool arange(Frame& f);

@@ -91,6 +91,10 @@ struct Key {
       c10::List<at::Tensor> list = v.toTensorList();
       put(uint64_t{0x34} | static_cast<uint64_t>(list.size()) << 8);
       for (size_t i = 0; i < list.size(); ++i) put(static_cast<const at::Tensor&>(list.get(i)));
+    } else if (v.isOptionalTensorList()) {
+      std::vector<std::optional<at::Tensor>> list = v.toOptionalTensorVector();
+      put(uint64_t{0x35} | static_cast<uint64_t>(list.size()) << 8);
+      for (const std::optional<at::Tensor>& t : list) put(t.value_or(at::Tensor()));
     } else if (v.isGenerator()) {
       put(uint64_t{0x26});
     } else {
@@ -109,6 +113,8 @@ struct Key {
 
 at::Tensor meta_of(const at::Tensor& t) {
   if (!t.defined()) return t;
+  // Python Meta kernels turn wrapped numbers back into numbers, which needs the CPU tensor itself.
+  if (t.is_cpu() && t.unsafeGetTensorImpl()->is_wrapped_number()) return t;
   at::Tensor m(at::detail::empty_strided_meta(t.sizes(), t.strides(), t.scalar_type()));
   if (t.unsafeGetTensorImpl()->is_wrapped_number()) m.unsafeGetTensorImpl()->set_wrapped_number(true);
   return m;

@@ -1,0 +1,221 @@
+// csrc/ops/advanced_index.cc: x[i, j] and x[i, j] = y with integer index tensors.
+//
+// Idea: the indexed dimensions become one (a view), the index tensors become one index into it, counted on the device; then it is
+// index_select, index_add or scatter. An index outside its dimension is made one outside of everything, so that the kernel that
+// checks notices it. Masks (bool indices) need a count of their elements first and stay with the CPU.
+#include <ATen/ExpandUtils.h>
+#include <ATen/core/Tensor.h>
+#include <c10/util/accumulate.h>
+
+#include <algorithm>
+
+#include "csrc/copy.h"
+#include "csrc/ops/frame.h"
+
+namespace torch_fl {
+namespace {
+
+using c10::DimVector;
+constexpr int64_t kOutside = int64_t{1} << 40;
+
+struct Indexed {
+  DimVector dims;                       // indexed dimensions, ascending
+  std::vector<at::Tensor> index;        // their index tensors, on the device
+  DimVector shape;                      // what they broadcast to
+  bool adjacent = true;
+};
+
+// nullptr, or why not.
+const char* read(Frame& f, const at::Tensor& self, Indexed* to) {
+  std::vector<std::optional<at::Tensor>> list = f.args[1].toOptionalTensorVector();
+  if (list.size() > static_cast<size_t>(self.dim())) return nullptr;       // the Meta kernel words the error
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (!list[i].has_value() || !list[i]->defined()) continue;
+    const at::Tensor& t = *list[i];
+    if (t.scalar_type() == at::kBool || t.scalar_type() == at::kByte) return "a mask as index";
+    if (t.scalar_type() != at::kLong && t.scalar_type() != at::kInt) return nullptr;
+    if (!to->dims.empty() && to->dims.back() + 1 != static_cast<int64_t>(i)) to->adjacent = false;
+    to->dims.push_back(static_cast<int64_t>(i));
+    at::Tensor on_device = t;
+    if (t.device() != self.device()) {
+      TORCH_CHECK_INDEX(t.is_cpu(), "indices should be either on cpu or on the same device as the indexed tensor (", self.device(), ")");
+      on_device = empty_contiguous(t.sizes(), t.scalar_type(), f.device);
+      if (!in_dry_run()) copy_into(on_device, t, false);
+    }
+    to->index.push_back(on_device);
+    // A mismatch is the Meta kernel's error too.
+    if (to->dims.size() == 1) to->shape.assign(t.sizes().begin(), t.sizes().end());
+    else if (at::are_expandable(to->shape, t.sizes())) to->shape = at::infer_size_dimvector(to->shape, t.sizes());
+    else return nullptr;
+  }
+  return to->dims.empty() ? "no index tensor" : nullptr;
+}
+
+bool run1(Frame& f, uint32_t op, const at::Tensor& out, const at::Tensor& a, const at::Tensor* b, int64_t number, uint32_t key,
+          int64_t factor) {
+  OpCall call(op, at::kLong);
+  call.out(out);
+  call.in(a);
+  if (b != nullptr) call.in(*b);
+  else call.in_scalar(c10::Scalar(number), at::kLong);
+  if (key != 0) call.attr(key, factor, true);
+  return f.submit(call);
+}
+
+// One index dimension: wrapped into [0, n), with kOutside added where it does not fit.
+bool wrap(Frame& f, const at::Tensor& index, int64_t n, at::Tensor* out) {
+  at::Tensor shifted = f.temporary(index.sizes(), at::kLong), fitting = f.temporary(index.sizes(), at::kLong);
+  at::Tensor bad = f.temporary(index.sizes(), at::kBool);
+  *out = f.temporary(index.sizes(), at::kLong);
+  if (!run1(f, FLHAL_OP_ADD, shifted, index, nullptr, n, 0, 0)) return false;
+  OpCall clamp(FLHAL_OP_CLAMP, at::kLong);
+  clamp.out(fitting);
+  clamp.in(shifted);
+  clamp.in_scalar(c10::Scalar(int64_t{0}), at::kLong);
+  clamp.in_scalar(c10::Scalar(2 * n - 1), at::kLong);
+  return f.submit(clamp) && run1(f, FLHAL_OP_NE, bad, shifted, &fitting, 0, 0, 0) &&
+         run1(f, FLHAL_OP_REMAINDER, *out, fitting, nullptr, n, 0, 0) &&
+         run1(f, FLHAL_OP_ADD, *out, *out, &bad, 0, FLHAL_ATTR_ADD_ALPHA, kOutside);
+}
+
+// The index into the joined dimension.
+bool join(Frame& f, const at::Tensor& self, const Indexed& x, at::Tensor* out) {
+  for (size_t i = 0; i < x.dims.size(); ++i) {
+    at::Tensor one;
+    const int64_t n = self.size(x.dims[i]);
+    if (!wrap(f, x.index[i], n, &one)) return false;
+    if (i == 0) {
+      *out = one;
+      continue;
+    }
+    at::Tensor next = f.temporary(at::infer_size_dimvector(out->sizes(), one.sizes()), at::kLong);
+    if (!run1(f, FLHAL_OP_ADD, next, one, out, 0, FLHAL_ATTR_ADD_ALPHA, n)) return false;
+    *out = next;
+  }
+  if (out->sizes() == c10::IntArrayRef(x.shape)) return true;
+  at::Tensor whole = f.temporary(x.shape, at::kLong);
+  OpCall copy(FLHAL_OP_COPY, at::kLong);
+  copy.out(whole);
+  copy.in(*out);
+  *out = whole;
+  return f.submit(copy);
+}
+
+// `self` with the indexed dimensions together, and then as one dimension `at`: sizes and strides over self's memory.
+struct Joined {
+  DimVector together, together_strides;   // permuted, not yet joined
+  DimVector sizes, strides;
+  int64_t at = 0, n = 0;
+
+  Joined(const at::Tensor& self, const Indexed& x) : at(x.adjacent ? x.dims[0] : 0), n(static_cast<int64_t>(x.dims.size())) {
+    DimVector order;
+    if (x.adjacent) {
+      for (int64_t d = 0; d < self.dim(); ++d) order.push_back(d);
+    } else {
+      for (int64_t d : x.dims) order.push_back(d);
+      for (int64_t d = 0; d < self.dim(); ++d)
+        if (std::find(x.dims.begin(), x.dims.end(), d) == x.dims.end()) order.push_back(d);
+    }
+    for (int64_t d : order) {
+      together.push_back(self.size(d));
+      together_strides.push_back(self.stride(d));
+    }
+  }
+  // False when the indexed dimensions cannot be walked in one stride.
+  bool join() {
+    sizes.clear();
+    strides.clear();
+    const int64_t last = at + n - 1;
+    int64_t size = 1;
+    for (int64_t i = 0; i < static_cast<int64_t>(together.size()); ++i) {
+      if (i >= at && i < last) {
+        if (together[i] != 1 && together_strides[i] != together_strides[i + 1] * together[i + 1]) return false;
+        size *= together[i];
+        continue;
+      }
+      sizes.push_back(i == last ? size * together[i] : together[i]);
+      strides.push_back(together_strides[i]);
+    }
+    return true;
+  }
+  // Copies to dense memory, where they can.
+  bool copy(Frame& f, at::Tensor* self) {
+    at::Tensor dense = f.temporary(together, self->scalar_type());
+    OpCall call(FLHAL_OP_COPY, self->scalar_type());
+    call.out(dense);
+    call.in_as(*self, together, together_strides);
+    if (!f.submit(call)) return false;
+    together_strides.assign(dense.strides().begin(), dense.strides().end());
+    *self = dense;
+    return join();
+  }
+};
+
+}  // namespace
+
+// index.Tensor(self, indices)
+bool index_get(Frame& f) {
+  at::Tensor self = f.tensor(0);
+  Indexed x;
+  const char* why = read(f, self, &x);
+  if (why != nullptr) return f.decline(why);
+  infer_results(f);
+  const at::Tensor& out = f.result();
+  if (out.numel() == 0) return true;
+  at::Tensor index;
+  if (!join(f, self, x, &index)) return false;
+  Joined view(self, x);
+  if (!view.join() && !view.copy(f, &self)) return false;
+  OpCall call(FLHAL_OP_INDEX_SELECT, self.scalar_type());
+  call.out(out);
+  call.in_as(self, view.sizes, view.strides);
+  call.in(index);
+  call.attr(FLHAL_ATTR_INDEX_SELECT_DIM, view.at);
+  return f.submit(call);
+}
+
+// _index_put_impl_(self, indices, values, accumulate, unsafe)
+bool index_put(Frame& f) {
+  const at::Tensor& self = f.tensor(0);
+  const at::Tensor& values = f.tensor(2);
+  Indexed x;
+  const char* why = read(f, self, &x);
+  if (why != nullptr) return f.decline(why);
+  infer_results(f);
+  if (self.numel() == 0 || values.numel() == 0 || c10::multiply_integers(x.shape) == 0) return true;
+  Joined view(self, x);
+  if (!view.join()) return f.decline("indexed dimensions that no view joins");
+  at::Tensor index;
+  if (!join(f, self, x, &index)) return false;
+  // The values with the index's dimensions as one, in the order of the view.
+  const int64_t n = index.numel(), rank = static_cast<int64_t>(view.sizes.size());
+  DimVector wanted(view.sizes.begin(), view.sizes.begin() + view.at), source(wanted);
+  wanted.insert(wanted.end(), x.shape.begin(), x.shape.end());
+  wanted.insert(wanted.end(), view.sizes.begin() + view.at + 1, view.sizes.end());
+  source.push_back(n);
+  source.insert(source.end(), view.sizes.begin() + view.at + 1, view.sizes.end());
+  TORCH_CHECK(values.dim() <= static_cast<int64_t>(wanted.size()) && at::is_expandable_to(values.sizes(), wanted),
+              "shape mismatch: value tensor of shape ", values.sizes(), " cannot be broadcast to indexing result of shape ",
+              c10::IntArrayRef(wanted));
+  at::Tensor spread = f.temporary(wanted, values.scalar_type());
+  OpCall copy(FLHAL_OP_COPY, values.scalar_type());
+  copy.out(spread);
+  if (values.is_cpu()) copy.in_host(values.unsafeGetTensorImpl());
+  else copy.in(values);
+  if (!f.submit(copy)) return false;
+  DimVector source_strides(rank), index_strides(rank, 0);
+  int64_t step = 1;
+  for (int64_t d = rank; d-- > 0; step *= source[d]) source_strides[d] = step;
+  index_strides[view.at] = 1;
+  const bool accumulate = f.args[3].toBool();
+  const int64_t flat[1] = {n}, one[1] = {1};
+  OpCall call(accumulate ? FLHAL_OP_INDEX_ADD : FLHAL_OP_SCATTER, self.scalar_type());
+  call.out_as(self, view.sizes, view.strides);
+  if (accumulate) call.in_as(index, flat, one);
+  else call.in_as(index, source, index_strides);
+  call.in_as(spread, source, source_strides);
+  call.attr(accumulate ? FLHAL_ATTR_INDEX_ADD_DIM : FLHAL_ATTR_SCATTER_DIM, view.at);
+  return f.submit(call);
+}
+
+}  // namespace torch_fl

@@ -46,14 +46,26 @@ template <class T> void copy_raw(const void* const* argv, uint64_t first, uint64
     int64_t to = 0, from = 0;
     for (uint32_t d = 0; d < p->n_dims; ++d) { to += at[d] * p->dims[d].stride[0]; from += at[d] * p->dims[d].stride[1]; }
     if (tiles && at[0] == 0 && (int64_t)(end - done) >= inner) {
-      int64_t rows = smaller(smaller(p->dims[1].size - at[1], (int64_t)(end - done) / inner), 32);
+      // A square with edges of one cache line goes through a buffer: every line of either side is touched once, and a
+      // stride of 4 KiB does not throw its own lines out.
+      constexpr int64_t kEdge = sizeof(T) >= 16 ? 4 : 64 / (int64_t)sizeof(T);
+      T square[kEdge][kEdge];
+      int64_t rows = smaller(smaller(p->dims[1].size - at[1], (int64_t)(end - done) / inner), kEdge);
       const int64_t d1 = p->dims[1].stride[0];
-      for (int64_t i = 0; i < inner; i += 32) {
-        int64_t n = smaller(32, inner - i);
-        for (int64_t r = 0; r < rows; ++r) {
-          char* t = dst + to + r * d1 + i * d0;
-          const char* f = src + from + r * bytes + i * s0;
-          for (int64_t k = 0; k < n; ++k) __builtin_memcpy(t + k * d0, f + k * s0, sizeof(T));
+      for (int64_t i = 0; i < inner; i += kEdge) {
+        int64_t n = smaller(kEdge, inner - i);
+        const char* f = src + from + i * s0;
+        char* t = dst + to + i * d0;
+        if (rows == kEdge && n == kEdge && d0 == bytes) {
+          for (int64_t k = 0; k < kEdge; ++k) __builtin_memcpy(square[k], f + k * s0, sizeof(square[k]));
+          for (int64_t r = 0; r < kEdge; ++r) {
+            T line[kEdge];
+            for (int64_t k = 0; k < kEdge; ++k) line[k] = square[k][r];
+            __builtin_memcpy(t + r * d1, line, sizeof(line));
+          }
+        } else {
+          for (int64_t r = 0; r < rows; ++r)
+            for (int64_t k = 0; k < n; ++k) __builtin_memcpy(t + r * d1 + k * d0, f + r * bytes + k * s0, sizeof(T));
         }
       }
       done += (uint64_t)(rows * inner);

@@ -19,6 +19,7 @@ template <class R, class T> struct Reduce {
 #define LANES Lanes<T>
 #define REGISTERS Lanes<T>::registers
 #define LANE_COUNT Lanes<T>::lanes
+#define REGISTER_LANES Lanes<T>::per
 #define INIT Lanes<T>::splat(R::template init<T>())
 #define LIFT(x) R::template lift<T, typename Lanes<T>::vec>(x)
 #define MERGE(a, b) R::template merge<T, typename Lanes<T>::vec>(a, b)
@@ -29,6 +30,7 @@ template <class R, class T> struct Reduce {
 #undef LANES
 #undef REGISTERS
 #undef LANE_COUNT
+#undef REGISTER_LANES
 #undef INIT
 #undef LIFT
 #undef MERGE

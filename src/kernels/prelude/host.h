@@ -15,6 +15,9 @@ FN float mad(float a, float b, float c) { return a * b + c; }
 FN double mad(double a, double b, double c) { return a * b + c; }
 #endif
 
+FN int64_t mad(int64_t a, int64_t b, int64_t c) { return (int64_t)((uint64_t)a * (uint64_t)b + (uint64_t)c); }
+FN int32_t mad(int32_t a, int32_t b, int32_t c) { return (int32_t)((uint32_t)a * (uint32_t)b + (uint32_t)c); }
+
 template <class T> struct is_float { static constexpr bool value = false; };
 template <> struct is_float<float> { static constexpr bool value = true; };
 template <> struct is_float<double> { static constexpr bool value = true; };
@@ -39,6 +42,7 @@ FLHAL_WRAP_OP(mul, a * b)
 FN complex128 add(complex128 a, complex128 b) { return {a.re + b.re, a.im + b.im}; }
 FN complex128 sub(complex128 a, complex128 b) { return {a.re - b.re, a.im - b.im}; }
 FN complex128 mul(complex128 a, complex128 b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+FN complex128 mad(complex128 a, complex128 b, complex128 c) { return add(mul(a, b), c); }
 FN complex128 div(complex128 a, complex128 b) {  // scaled by the larger part, so that |b|^2 does not overflow
   if (__builtin_fabs(b.re) >= __builtin_fabs(b.im)) {
     double r = b.im / b.re, d = b.re + b.im * r;
@@ -115,9 +119,10 @@ FN float div_floor(float a, float b) { return div_floor_float(a, b); }
 FN double div_floor(double a, double b) { return div_floor_float(a, b); }
 
 // --- comparisons and choices: NaN wins in maximum and minimum ---------------------------------------------------------
-// One text for numbers and vectors; for integers a != a folds away.
-template <class T> FN T maximum(T a, T b) { return a != a ? a : b != b ? b : a > b ? a : b; }
-template <class T> FN T minimum(T a, T b) { return a != a ? a : b != b ? b : a < b ? a : b; }
+// One text for numbers and vectors. a > b is false when b is NaN, so b comes out; only a has to be asked. For integers
+// a == a folds away.
+template <class T> FN T maximum(T a, T b) { T m = a > b ? a : b; return a == a ? m : a; }
+template <class T> FN T minimum(T a, T b) { T m = a < b ? a : b; return a == a ? m : a; }
 template <class T> struct Limits;
 template <> struct Limits<float> { static constexpr float low = -__builtin_inff(), high = __builtin_inff(); };
 template <> struct Limits<double> { static constexpr double low = -__builtin_inf(), high = __builtin_inf(); };
@@ -261,13 +266,20 @@ template <> struct Lanes<complex128> {
   vec r[registers];
   static FN_MEMBER vec splat(complex128 v) { return v; }
 };
+// One register at a time: GCC 12 copies a larger struct through the stack. Memory is aligned to the element only.
 template <class T> FN Lanes<T> load_lanes(const T* p) {
   Lanes<T> x;
-  __builtin_memcpy(&x, p, sizeof(x));
+  if constexpr (Lanes<T>::per > 1) {
+    typedef T loose __attribute__((vector_size(FLHAL_VECTOR_BYTES), aligned(1), may_alias));
+    for (int i = 0; i < Lanes<T>::registers; ++i) x.r[i] = *(const loose*)(p + i * Lanes<T>::per);
+  } else {
+    for (int i = 0; i < Lanes<T>::registers; ++i) __builtin_memcpy(&x.r[i], p + i, sizeof(T));
+  }
   return x;
 }
-template <class T> FN void store_lanes(T* p, const Lanes<T>& x) { __builtin_memcpy(p, &x, sizeof(x)); }
+template <class T, class V> FN void store_register(T* p, const V& x) { __builtin_memcpy(p, &x, sizeof(x)); }
 // On vectors; the scalar overloads above are better matches for scalars.
 template <class V> FN V add(V a, V b) { return a + b; }
 template <class V> FN V mul(V a, V b) { return a * b; }
 #define IVDEP _Pragma("GCC ivdep")
+#define UNROLL _Pragma("GCC unroll 16")

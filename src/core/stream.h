@@ -29,6 +29,7 @@
 namespace flhal {
 
 inline constexpr uint32_t kStreamTag = 0x53564c46;  // "FLVS"
+inline constexpr uint32_t kCacheSlots = 8;          // memory/thread_cache.h
 
 class Stream;
 struct PluginEvent;            // core/event.h
@@ -43,9 +44,10 @@ struct Point {                 // "everything submitted to the stream up to sequ
 class Stream {
  public:
   uint32_t tag = kStreamTag;
-  std::atomic<uint32_t> cache_slot{0};      // where threads look for their cache of this stream's blocks
+  std::atomic<uint32_t> cache_slot{0};      // where threads look for their cache of this stream's blocks; below kCacheSlots
   Device* const device;
-  std::atomic<Arena*> arena{nullptr};       // set by the pool at the first allocation
+  std::atomic<Arena*> arena{nullptr};       // set by the pool at the first allocation; nullptr while released
+  Arena* parked_arena = nullptr;            // what a released stream gets back
   uint64_t id;                              // never used again; a recycled stream gets a new one
   const bool asynchronous;                  // the plugin has streams
   bool is_default = false;

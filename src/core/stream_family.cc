@@ -53,6 +53,7 @@ Result<Stream*> make_stream(Device* device, int32_t priority) {
   if (Stream* stream = take_idle(family, priority)) {
     stream->id = id;
     stream->references.store(1, std::memory_order_relaxed);
+    stream->arena.store(stream->parked_arena, std::memory_order_release);
     stream->tag = kStreamTag;
     return stream;
   }
@@ -69,7 +70,7 @@ Result<Stream*> make_stream(Device* device, int32_t priority) {
   }
   auto* stream = new Stream(device, id, handle);
   stream->priority = priority;
-  stream->cache_slot.store(uint32_t(id), std::memory_order_relaxed);
+  stream->cache_slot.store(uint32_t(id % kCacheSlots), std::memory_order_relaxed);
   std::lock_guard lock(family->mutex);
   family->streams.push_back(stream);
   return stream;
@@ -79,6 +80,7 @@ Status release_stream(Stream* stream) {
   if (stream->is_default) return FLHAL_OK;
   if (stream->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return FLHAL_OK;
   stream->tag = 0;                          // a stale handle is told apart from a live one
+  stream->parked_arena = stream->arena.exchange(nullptr, std::memory_order_acq_rel);   // also by the allocator's fast path
   if (stream->device->lost()) return FLHAL_OK;
   StreamFamily* family = family_of(stream->device);
   std::lock_guard lock(family->mutex);
@@ -117,6 +119,7 @@ void close_streams(Device* device) {
   for (Stream* stream : streams) {
     if (!device->lost()) (void)stream->synchronize();
     stream->tag = 0;
+    stream->arena.store(nullptr, std::memory_order_release);
     stream->completed_up_to(UINT64_MAX);    // nothing will ever be behind a point of it again
     std::deque<Stream::Mark> marks;
     {

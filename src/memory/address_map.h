@@ -53,9 +53,10 @@ struct Span {
   std::atomic<uint64_t>* requested = &own_requested;   // per block: bytes asked for; 0 = no live allocation
   Slab* slab = nullptr;
   Arena* arena = nullptr;                // the stream its blocks belong to; free spans: whose order they obey
-  std::atomic<uint32_t> marked{0};       // blocks that are also used on other streams: they take the slow way
+  std::atomic<Arena*> cached_for{nullptr};   // the arena while threads may keep its blocks; nullptr: frees go to the pool
   uint32_t cache_slot = 0;
-  uint8_t size_class = 255;              // 255: no thread cache holds its blocks
+  uint32_t marked = 0;                   // blocks that are also used on other streams
+  uint8_t size_class = 255;              // kSmall
   Kind kind = kUnused;
   bool mapped = false;                   // every granule's entry points here
   std::atomic<uint64_t> own_requested{0};

@@ -13,7 +13,7 @@ class BlockPool;
 struct Arena {
   BlockPool* pool = nullptr;
   Stream* stream = nullptr;              // nullptr: the pool's own arena, whose spans are free for all
-  uint32_t cache_slot = 0;
+  uint32_t cache_slot = 0;               // below kCacheSlots: where threads look for their cache of it
   FreeIndex free;                        // spans freed on this stream, not yet known to be reached
   Span* partial[kClasses] = {};          // small spans with free blocks
 

@@ -52,7 +52,9 @@ class BlockPool final : public Pool {
   Arena* arena_for(Stream* stream);
   uint64_t attempt(Arena* arena, const Request& request);        // takes the lock; 0 = nothing fits
   void free_block_locked(Span* span, uint64_t address);
-  void count_locked(int64_t requested, int64_t allocated);
+  void count_locked(int64_t requested);          // an allocation (positive) or a free of that many bytes, and the peaks
+  void cached_locked(int64_t* bytes, int64_t* blocks) const;   // what all threads keep
+  int64_t allocated_locked() const;
   static void release_pending(void* context);
 
   // pool_spans.cc; mutex_ is held
@@ -105,8 +107,9 @@ class BlockPool final : public Pool {
   std::vector<BlockTable*> unused_tables_;
 
   // Figures without what the thread caches have not handed in yet.
-  int64_t requested_ = 0, requested_peak_ = 0, allocated_ = 0, allocated_peak_ = 0;
-  int64_t n_allocations_ = 0, n_frees_ = 0;
+  int64_t requested_ = 0, requested_peak_ = 0, allocated_peak_ = 0, n_allocations_ = 0;
+  int64_t out_bytes_ = 0, out_blocks_ = 0;       // not in a span's free list: live, kept by a thread, or pending
+  int64_t n_pending_ = 0;
   uint64_t reserved_ = 0, reserved_peak_ = 0, pending_free_ = 0, n_retries_ = 0, n_out_of_memory_ = 0;
 };
 

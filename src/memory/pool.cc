@@ -30,22 +30,31 @@ Arena* BlockPool::arena_for(Stream* stream) {
   return arena;
 }
 
-void BlockPool::count_locked(int64_t requested, int64_t allocated) {
-  requested_ += requested;
-  allocated_ += allocated;
-  if (requested > 0) {
-    // What threads hold counts for the peak as well, or a peak made of many small blocks would be missed.
-    int64_t cached_requested = 0, cached_allocated = 0;
-    for (ThreadCache* cache : caches_) {
-      cached_requested += cache->figures.requested.load(std::memory_order_relaxed);
-      cached_allocated += cache->figures.allocated.load(std::memory_order_relaxed);
+void BlockPool::cached_locked(int64_t* bytes, int64_t* blocks) const {
+  *bytes = *blocks = 0;
+  for (ThreadCache* cache : caches_) {
+    for (uint32_t c = 0; c < kCachedClasses; ++c) {
+      *blocks += cache->count(c);
+      *bytes += int64_t(cache->count(c)) * kClassBytes[c];
     }
-    requested_peak_ = std::max(requested_peak_, requested_ + cached_requested);
-    allocated_peak_ = std::max(allocated_peak_, allocated_ + cached_allocated);
-    ++n_allocations_;
-  } else {
-    ++n_frees_;
   }
+}
+
+int64_t BlockPool::allocated_locked() const {
+  int64_t bytes, blocks;
+  cached_locked(&bytes, &blocks);
+  return out_bytes_ - bytes - int64_t(pending_free_);
+}
+
+void BlockPool::count_locked(int64_t requested) {
+  requested_ += requested;
+  if (requested < 0) return;
+  ++n_allocations_;
+  int64_t with_threads = requested_;     // what other threads hold counts for the peak as well
+  for (ThreadCache* cache : caches_) with_threads += cache->figures.requested.load(std::memory_order_relaxed);
+  requested_peak_ = std::max(requested_peak_, with_threads);
+  // out_bytes_ alone is an upper bound and cheap; the sum over all bins is only made when it could matter.
+  if (out_bytes_ > allocated_peak_) allocated_peak_ = std::max(allocated_peak_, allocated_locked());
 }
 
 uint64_t BlockPool::attempt(Arena* arena, const Request& request) {
@@ -54,21 +63,24 @@ uint64_t BlockPool::attempt(Arena* arena, const Request& request) {
   else cache = present_cache(arena);
   std::lock_guard lock(mutex_);
   take_figures_locked(cache);
-  if (request.size_class == kNoClass) return take_big_locked(arena, request);
+  if (request.size_class == kNoClass) {
+    uint64_t address = take_big_locked(arena, request);
+    if (address) count_locked(int64_t(request.bytes));
+    return address;
+  }
   CachedBlock block;
   if (!take_small_locked(arena, request.size_class, &block)) return 0;
   block.requested->store(request.bytes, std::memory_order_relaxed);
   if (cache && request.size_class < kCachedClasses) {   // half of what it may keep, so that the next free fits as well
     flush_cache_locked(cache);
     CacheBin& bin = cache->bins[request.size_class];
-    uint32_t wanted = cached_blocks_max(request.size_class) / 2;
+    CachedBlock* top = bin.top.load(std::memory_order_relaxed);
+    CachedBlock* wanted = cache->floor(request.size_class) + cached_blocks_max(request.size_class) / 2;
     // Only from spans that exist: a cache is never a reason to take more memory.
-    while (bin.count < wanted && arena->partial[request.size_class] &&
-           take_small_locked(arena, request.size_class, &bin.blocks[bin.count])) {
-      ++bin.count;
-    }
+    while (top < wanted && arena->partial[request.size_class] && take_small_locked(arena, request.size_class, top)) ++top;
+    bin.top.store(top, std::memory_order_relaxed);
   }
-  count_locked(int64_t(request.bytes), kClassBytes[request.size_class]);
+  count_locked(int64_t(request.bytes));
   return block.address;
 }
 
@@ -115,13 +127,14 @@ Status BlockPool::free_slowly(uint64_t address, Span* span) {
     }
     span->requested[block].store(0, std::memory_order_relaxed);
     take_figures_locked(present_cache(span->arena));
-    count_locked(-int64_t(requested), -int64_t(block_bytes));
-    if (span->marked.load(std::memory_order_relaxed) != 0) {
+    count_locked(-int64_t(requested));
+    if (span->marked != 0) {
       auto found = used_on_.find(address);
       if (found != used_on_.end()) {
         streams = std::move(found->second);
         used_on_.erase(found);
-        span->marked.fetch_sub(1, std::memory_order_relaxed);
+        if (--span->marked == 0 && span->size_class < kCachedClasses && span->arena->stream)
+          span->cached_for.store(span->arena, std::memory_order_relaxed);
       }
     }
     if (streams.empty()) {
@@ -133,6 +146,7 @@ Status BlockPool::free_slowly(uint64_t address, Span* span) {
       return FLHAL_OK;
     }
     pending_free_ += block_bytes;
+    ++n_pending_;
   }
   // Nobody can take the block meanwhile: its cell says free, but no list has it.
   std::vector<Point> points;
@@ -145,8 +159,9 @@ void BlockPool::release_pending(void* context) {
   std::unique_ptr<PendingBlock> pending(static_cast<PendingBlock*>(context));
   BlockPool* pool = pending->pool;
   std::lock_guard lock(pool->mutex_);
+  if (pending->span->slab == nullptr || pending->span->slab->dead) return;   // closed meanwhile: nothing is counted any more
   pool->pending_free_ -= pending->bytes;
-  if (pending->span->slab == nullptr || pending->span->slab->dead) return;
+  --pool->n_pending_;
   pool->free_block_locked(pending->span, pending->address);
 }
 
@@ -154,6 +169,8 @@ void BlockPool::free_block_locked(Span* span, uint64_t address) {
   if (span->kind == Span::kSmall) {
     put_small_locked(span, uint32_t((address - span->base) * span->magic >> kMagicShift));
   } else {
+    out_bytes_ -= int64_t(span->bytes);
+    --out_blocks_;
     free_span_locked(span);
   }
 }
@@ -169,7 +186,10 @@ Status BlockPool::used_on(uint64_t address, Span* span, Stream* stream) {
                 kind_ == FLHAL_MEM_PINNED ? "flhal_host_used_on" : "flhal_memory_used_on", address);
   }
   std::vector<Stream*>& streams = used_on_[start];
-  if (streams.empty()) span->marked.fetch_add(1, std::memory_order_relaxed);
+  if (streams.empty()) {
+    ++span->marked;
+    span->cached_for.store(nullptr, std::memory_order_relaxed);   // its frees come here from now on
+  }
   if (std::find(streams.begin(), streams.end(), stream) == streams.end()) streams.push_back(stream);
   if (stream->device != device_ && std::find(foreign_.begin(), foreign_.end(), stream) == foreign_.end()) {
     foreign_.push_back(stream);

@@ -221,7 +221,7 @@ void BlockPool::drop_caches() {
   std::lock_guard lock(mutex_);
   for (ThreadCache* cache : caches_) {
     if (present_cache(cache->arena) == cache) flush_cache_locked(cache, true);
-    else for (CacheBin& bin : cache->bins) bin.full.store(0, std::memory_order_relaxed);   // its owner's next free
+    else for (uint32_t c = 0; c < kCachedClasses; ++c) cache->bins[c].limit.store(cache->floor(c), std::memory_order_relaxed);
   }
 }
 
@@ -271,8 +271,7 @@ Status BlockPool::out_of_memory(const Request& request) {
   {
     std::lock_guard lock(mutex_);
     ++n_out_of_memory_;
-    allocated = uint64_t(std::max<int64_t>(allocated_, 0));
-    for (ThreadCache* cache : caches_) allocated += uint64_t(cache->figures.allocated.load(std::memory_order_relaxed));
+    allocated = uint64_t(std::max<int64_t>(allocated_locked(), 0));
     reserved = reserved_;
     largest = largest_free_locked();
     pending = pending_free_;
@@ -319,7 +318,8 @@ void BlockPool::close() {
     std::lock_guard lock(mutex_);
     left.swap(slabs_);
     reserved_ = 0;
-    requested_ = allocated_ = 0;
+    requested_ = out_bytes_ = out_blocks_ = n_pending_ = 0;
+    pending_free_ = 0;
     for (Slab* slab : left) {
       slab->dead = true;
       for (Span* span = slab->first; span; span = span->next_phys) {

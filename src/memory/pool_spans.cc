@@ -22,6 +22,7 @@ void BlockPool::recycle_span_locked(Span* span) {
   span->bytes = 0;                       // a stale entry of the address map finds nothing
   span->magic = 0;
   span->size_class = kNoClass;
+  span->cached_for.store(nullptr, std::memory_order_relaxed);
   span->mapped = false;
   span->prev_phys = span->next_phys = nullptr;
   unused_spans_.push_back(span);
@@ -32,6 +33,7 @@ void BlockPool::list_free_locked(Span* span, Arena* owner, uint64_t sequence) {
   span->arena = owner;
   span->free_sequence = sequence;
   span->size_class = kNoClass;
+  span->cached_for.store(nullptr, std::memory_order_relaxed);
   span->magic = 0;
   span->requested = &span->own_requested;
   span->own_requested.store(0, std::memory_order_relaxed);
@@ -138,7 +140,8 @@ uint64_t BlockPool::take_big_locked(Arena* arena, const Request& request) {
   if (span == nullptr) return 0;
   span->kind = Span::kBig;
   span->own_requested.store(request.bytes, std::memory_order_relaxed);
-  count_locked(int64_t(request.bytes), int64_t(span->bytes));
+  out_bytes_ += int64_t(span->bytes);
+  ++out_blocks_;
   return span->base;
 }
 
@@ -181,17 +184,22 @@ bool BlockPool::take_small_locked(Arena* arena, uint32_t size_class, CachedBlock
     span->block_bytes = block_bytes;
     span->magic = ((1ull << kMagicShift) + block_bytes - 1) / block_bytes;
     span->size_class = uint8_t(size_class);
+    if (size_class < kCachedClasses && arena->stream) span->cached_for.store(arena, std::memory_order_relaxed);
     list(arena, size_class, span);
   }
   uint32_t block = span->table->free[--span->n_free];
   out->address = span->base + block * span->block_bytes;
   out->requested = &span->requested[block];
   if (span->n_free == 0) unlist(arena, size_class, span);
+  out_bytes_ += int64_t(span->block_bytes);
+  ++out_blocks_;
   return true;
 }
 
 void BlockPool::put_small_locked(Span* span, uint32_t block) {
   span->table->free[span->n_free++] = uint16_t(block);
+  out_bytes_ -= int64_t(span->block_bytes);
+  --out_blocks_;
   if (!span->listed) list(span->arena, span->size_class, span);
   // One empty span is kept: a loop that allocates and frees one block would else cut and join it every time.
   if (span->n_free == span->n_blocks && (span->next || span->prev)) dissolve_locked(span);
@@ -221,13 +229,9 @@ void BlockPool::take_figures_locked(ThreadCache* cache) {
   if (cache == nullptr) return;
   CacheFigures& figures = cache->figures;
   requested_peak_ = std::max(requested_peak_, requested_ + figures.requested_peak.load(std::memory_order_relaxed));
-  allocated_peak_ = std::max(allocated_peak_, allocated_ + figures.allocated_peak.load(std::memory_order_relaxed));
   requested_ += figures.requested.exchange(0, std::memory_order_relaxed);
-  allocated_ += figures.allocated.exchange(0, std::memory_order_relaxed);
   n_allocations_ += figures.n_allocations.exchange(0, std::memory_order_relaxed);
-  n_frees_ += figures.n_frees.exchange(0, std::memory_order_relaxed);
   figures.requested_peak.store(0, std::memory_order_relaxed);
-  figures.allocated_peak.store(0, std::memory_order_relaxed);
 }
 
 // Gives back what a thread kept, and takes its figures over. The caller is the thread that owns the cache.
@@ -235,15 +239,18 @@ void BlockPool::flush_cache_locked(ThreadCache* cache, bool everything) {
   take_figures_locked(cache);
   for (uint32_t c = 0; c < kCachedClasses; ++c) {
     CacheBin& bin = cache->bins[c];
-    bool all = everything || bin.full.load(std::memory_order_relaxed) == 0;   // 0: the ladder asked
-    uint32_t keep = all ? 0 : cached_blocks_max(c) / 2;
-    while (bin.count > keep) {
-      CachedBlock block = bin.blocks[--bin.count];
+    CachedBlock* floor = cache->floor(c);
+    bool all = everything || bin.limit.load(std::memory_order_relaxed) == floor;   // the ladder asked
+    CachedBlock* keep = all ? floor : floor + cached_blocks_max(c) / 2;
+    CachedBlock* top = bin.top.load(std::memory_order_relaxed);
+    while (top > keep) {
+      CachedBlock block = *--top;
       Span* span = span_at(g_device_map, block.address);
       if (span == nullptr || span->slab->dead) continue;
       put_small_locked(span, uint32_t((block.address - span->base) * span->magic >> kMagicShift));
     }
-    bin.full.store(cached_blocks_max(c), std::memory_order_relaxed);
+    bin.top.store(top, std::memory_order_relaxed);
+    bin.limit.store(floor + cached_blocks_max(c), std::memory_order_relaxed);
   }
 }
 

@@ -18,29 +18,27 @@ void BlockPool::stats(flhal_memory_stats* out) {
   flhal_memory_stats s{};
   {
     std::lock_guard lock(mutex_);
-    int64_t requested = requested_, allocated = allocated_, n_allocations = n_allocations_, n_frees = n_frees_;
-    int64_t requested_peak = requested_, allocated_peak = allocated_;
+    int64_t requested = requested_, requested_peak = requested_, n_allocations = n_allocations_, bytes, blocks;
     for (ThreadCache* cache : caches_) {
-      const CacheFigures& f = cache->figures;
-      requested += f.requested.load(std::memory_order_relaxed);
-      allocated += f.allocated.load(std::memory_order_relaxed);
-      requested_peak += f.requested_peak.load(std::memory_order_relaxed);
-      allocated_peak += f.allocated_peak.load(std::memory_order_relaxed);
-      n_allocations += f.n_allocations.load(std::memory_order_relaxed);
-      n_frees += f.n_frees.load(std::memory_order_relaxed);
+      requested += cache->figures.requested.load(std::memory_order_relaxed);
+      requested_peak += cache->figures.requested_peak.load(std::memory_order_relaxed);
+      n_allocations += cache->figures.n_allocations.load(std::memory_order_relaxed);
     }
+    cached_locked(&bytes, &blocks);
+    int64_t live = out_blocks_ - blocks - n_pending_;
+    allocated_peak_ = std::max(allocated_peak_, allocated_locked());
     auto positive = [](int64_t v) { return uint64_t(std::max<int64_t>(v, 0)); };
     s.requested = positive(requested);
     s.requested_peak = positive(std::max({requested_peak_, requested_peak, requested}));
-    s.allocated = positive(allocated);
-    s.allocated_peak = positive(std::max({allocated_peak_, allocated_peak, allocated}));
+    s.allocated = positive(allocated_locked());
+    s.allocated_peak = std::max(positive(allocated_peak_), s.requested_peak);
+    s.n_allocations = positive(n_allocations);
+    s.n_frees = positive(n_allocations - live);
+    s.n_live = positive(live);
     s.reserved = reserved_;
     s.reserved_peak = reserved_peak_;
     s.pending_free = pending_free_;
     s.largest_free_block = largest_free_locked();
-    s.n_allocations = positive(n_allocations);
-    s.n_frees = positive(n_frees);
-    s.n_live = positive(n_allocations - n_frees);
     s.n_slabs = slabs_.size();
     s.n_retries = n_retries_;
     s.n_out_of_memory = n_out_of_memory_;
@@ -65,18 +63,13 @@ void BlockPool::stats(flhal_memory_stats* out) {
 
 void BlockPool::reset_peaks() {
   std::lock_guard lock(mutex_);
-  int64_t requested = requested_, allocated = allocated_;
   for (ThreadCache* cache : caches_) {
     CacheFigures& f = cache->figures;
     // The owner may be adding right now; then its next peak comes a little late, which a reset cannot mean to exclude.
     f.requested_peak.store(std::max<int64_t>(f.requested.load(std::memory_order_relaxed), 0), std::memory_order_relaxed);
-    f.allocated_peak.store(std::max<int64_t>(f.allocated.load(std::memory_order_relaxed), 0), std::memory_order_relaxed);
-    requested += f.requested.load(std::memory_order_relaxed);
-    allocated += f.allocated.load(std::memory_order_relaxed);
   }
   requested_peak_ = requested_;
-  allocated_peak_ = allocated_;
-  (void)requested, (void)allocated;
+  allocated_peak_ = allocated_locked();
   reserved_peak_ = reserved_;
 }
 
@@ -103,7 +96,7 @@ Status BlockPool::check() {
         ++found_listed;
         POOL_CHECK(span->index == &span->arena->free && span->index->listed_where_it_belongs(span),
                    "free span {:#x} is listed in its bin", span->base);
-        POOL_CHECK(span->own_requested.load() == 0 && span->marked.load() == 0, "free span {:#x} has no live block", span->base);
+        POOL_CHECK(span->own_requested.load() == 0 && span->marked == 0, "free span {:#x} has no live block", span->base);
         if (before && before->kind == Span::kFree)
           POOL_CHECK(before->index != span->index, "free neighbours {:#x} of one list are joined", span->base);
         continue;
@@ -137,10 +130,8 @@ Status BlockPool::check() {
   neutral_.free.each(count);
   for (Arena* arena : arenas_) arena->free.each(count);
   POOL_CHECK(listed == found_listed, "{} listed spans are the {} free ones", listed, found_listed);
-  int64_t allocated = allocated_;
-  for (ThreadCache* cache : caches_) allocated += cache->figures.allocated.load();
   // Exact only while no thread is inside its cache; check() is for quiet moments.
-  POOL_CHECK(allocated == int64_t(used), "allocated {} is the sum of live blocks {}", allocated, used);
+  POOL_CHECK(allocated_locked() == int64_t(used), "allocated {} is the sum of live blocks {}", allocated_locked(), used);
   return FLHAL_OK;
 }
 

@@ -50,9 +50,10 @@ inline uint64_t span_bytes_of(uint32_t size_class) {
 inline constexpr uint32_t kBlocksPerSpanMax = 256;
 
 // How many free blocks of a class one thread may keep: about 64 KiB, at least 2, at most 32.
+inline constexpr uint32_t kCachedBlocksMax = 32;
 inline constexpr uint32_t cached_blocks_max(uint32_t size_class) {
   uint32_t n = (64u << 10) / kClassBytes[size_class];
-  return n < 2 ? 2 : n > 32 ? 32 : n;
+  return n < 2 ? 2 : n > kCachedBlocksMax ? kCachedBlocksMax : n;
 }
 
 }  // namespace flhal

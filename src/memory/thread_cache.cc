@@ -4,7 +4,11 @@
 // (destructors of other thread-local objects) find no cache and take the pool's way.
 #include "memory/thread_cache.h"
 
+#include <pthread.h>
+
 #include <memory>
+
+#include "core/fork_guard.h"
 
 #include "memory/block_pool.h"
 
@@ -13,13 +17,19 @@ namespace flhal {
 namespace {
 
 Arena g_no_arena;                        // never equal to a stream's arena, also not to none
-ThreadCache g_empty_cache{&g_no_arena, {}, {}};
+ThreadCache g_empty_cache{&g_no_arena, {}, {}, {}};
 
 struct CachesAtThreadEnd {
   bool ended = false;
   ~CachesAtThreadEnd();
 };
 thread_local CachesAtThreadEnd t_end;
+
+// In a forked child nothing may be taken from or given to a pool: with empty slots every call takes the slow way, which looks
+// at forked(). The fast path needs no look of its own then. Only the forking thread exists in the child.
+void empty_slots() {
+  for (ThreadCache*& cache : t_caches) cache = &g_empty_cache;
+}
 
 void remove_slot(uint32_t slot) {
   ThreadCache* cache = t_caches[slot];
@@ -42,18 +52,23 @@ __thread ThreadCache* t_caches[kCacheSlots] __attribute__((tls_model("initial-ex
     &g_empty_cache, &g_empty_cache, &g_empty_cache, &g_empty_cache};
 
 ThreadCache* present_cache(Arena* arena) {
-  ThreadCache* cache = t_caches[arena->cache_slot % kCacheSlots];
+  ThreadCache* cache = t_caches[arena->cache_slot];
   return cache->arena == arena ? cache : nullptr;
 }
 
 ThreadCache* install_cache(Arena* arena) {
   if (ThreadCache* cache = present_cache(arena)) return cache;
   if (t_end.ended) return nullptr;
-  uint32_t slot = arena->cache_slot % kCacheSlots;
+  static const int registered = pthread_atfork(nullptr, nullptr, empty_slots);
+  (void)registered;
+  uint32_t slot = arena->cache_slot;
   remove_slot(slot);                     // a thread that uses many streams: the older one makes way
   auto* cache = new ThreadCache();
   cache->arena = arena;
-  for (uint32_t c = 0; c < kCachedClasses; ++c) cache->bins[c].full.store(cached_blocks_max(c), std::memory_order_relaxed);
+  for (uint32_t c = 0; c < kCachedClasses; ++c) {
+    cache->bins[c].top.store(cache->floor(c), std::memory_order_relaxed);
+    cache->bins[c].limit.store(cache->floor(c) + cached_blocks_max(c), std::memory_order_relaxed);
+  }
   arena->pool->add_cache(cache);
   t_caches[slot] = cache;
   return cache;

@@ -50,7 +50,8 @@ class KernelPlan {
   flhal_host_kernel host = nullptr;     // the ahead-of-time build of it
   uint64_t depends_on = 0;              // FLHAL_DEPENDS_*: what else must match for reuse
   bool can_fail = false;                // set LaunchArgs::error before arguments(), look at it after the work
-  // groups[0] is 1 or more, also for an empty call; VALUE bytes are aligned to 16 and must stay so if copied.
+  // groups[0] is 1 or more, also for an empty call; VALUE bytes are aligned to 16 and must stay so if copied. Threads that
+  // run host kernels need 512 KiB of stack (packing buffers of the matrix kernels).
   virtual void arguments(const flhal_op_call_v1& call, LaunchArgs& out) const = 0;
 };
 

@@ -18,8 +18,8 @@ constexpr int64_t kBufferedTile = 96 * 128;
 struct Span { int64_t low, high, first; };
 FN Span span_of(int64_t ow, int64_t n, int64_t stride, int64_t shift, int64_t width) {
   int64_t first = ow * stride + shift;                       // column of j = 0
-  int64_t low = first >= 0 ? 0 : (-first + stride - 1) / stride;
-  int64_t high = width <= first ? 0 : (width - 1 - first) / stride + 1;
+  int64_t low = first >= 0 ? 0 : stride == 1 ? -first : (-first + stride - 1) / stride;
+  int64_t high = width <= first ? 0 : stride == 1 ? width - first : (width - 1 - first) / stride + 1;
   if (high > n) high = n;
   if (low > high) low = high;
   return {low, high, first};
@@ -32,18 +32,17 @@ template <class T> struct Conv {
   // n elements of x along w into dst, by any stride and kind.
   static FN_MEMBER void take(T* dst, const char* from, int64_t n, int64_t stride, Kind kind, Load load) {
     if (kind == native && stride == (int64_t)sizeof(T)) {
-      const T* s = (const T*)from;
-      for (int64_t i = 0; i < n; ++i) dst[i] = s[i];
+      if (n == NR) __builtin_memcpy(dst, from, NR * sizeof(T));       // a whole sliver: a few vector moves
+      else __builtin_memcpy(dst, from, (uint64_t)n * sizeof(T));
     } else {
       load(dst, from, n, stride, 1, 0);
     }
   }
 
-  // One line of the patch matrix: tap (c, r, s) at places [place, place + n) of the output.
-  static void patch_line(const ConvParams* p, const char* x, int64_t c, int64_t r, int64_t s, int64_t place, int64_t n, T* dst,
-                         Load load) {
+  // One line of the patch matrix: tap (c, r, s) at n places of the output from (oh, ow) on.
+  static void patch_line(const ConvParams* p, const char* x, int64_t c, int64_t r, int64_t s, int64_t oh, int64_t ow, int64_t n,
+                         T* dst, Load load) {
     const int64_t OW = p->out[1];
-    int64_t oh = place / OW, ow = place % OW;
     while (n > 0) {
       int64_t run = min_of(n, OW - ow);
       int64_t ih = oh * p->stride[0] - p->padding[0] + r * p->dilation[0];
@@ -181,9 +180,10 @@ template <class T> struct Conv {
           pack_sliver<T>(dst, x + (u.n + n0) * p->x_at[1] + k0 * p->x_channel, p->x_kind, nr, kc, p->x_channel, p->x_at[1]);
           return;
         }
+        const int64_t oh = (u.n + n0) / p->out[1], ow = (u.n + n0) % p->out[1];
         int64_t c = k0 / RS, r = k0 % RS / S, s = k0 % S;
         for (int64_t k = 0; k < kc; ++k, dst += NR) {
-          patch_line(p, x, c, r, s, u.n + n0, nr, dst, load_x);
+          patch_line(p, x, c, r, s, oh, ow, nr, dst, load_x);
           for (int64_t j = nr; j < NR; ++j) dst[j] = T(0);
           if (++s == S) { s = 0; if (++r == p->kernel[0]) { r = 0; ++c; } }
         }
@@ -232,17 +232,18 @@ template <class T> struct Conv {
     }
   }
 
-  // Tap (oc, r, s) of the gradient at input places [place, place + n).
-  static void slope_line(const ConvParams* p, const char* grad, int64_t c, int64_t r, int64_t s, int64_t place, int64_t n, T* dst,
-                         Load load) {
+  // Tap (oc, r, s) of the gradient at n input places from (ih, iw) on.
+  static void slope_line(const ConvParams* p, const char* grad, int64_t c, int64_t r, int64_t s, int64_t ih, int64_t iw, int64_t n,
+                         T* dst, Load load) {
     const int64_t W = p->in[1];
-    int64_t ih = place / W, iw = place % W;
     while (n > 0) {
       int64_t run = min_of(n, W - iw);
       int64_t th = ih + p->padding[0] - r * p->dilation[0];
+      const bool divides = p->stride[0] == 1 || th % p->stride[0] == 0;
+      const int64_t oh = p->stride[0] == 1 ? th : th / p->stride[0];
       for (int64_t j = 0; j < run; ++j) dst[j] = T(0);
-      if (th >= 0 && th % p->stride[0] == 0 && th / p->stride[0] < p->out[0]) {
-        const char* row = grad + c * p->y_channel + th / p->stride[0] * p->y_at[0];
+      if (th >= 0 && divides && oh < p->out[0]) {
+        const char* row = grad + c * p->y_channel + oh * p->y_at[0];
         int64_t tw = iw + p->padding[1] - s * p->dilation[1];          // of j = 0; ow = (tw + j) / stride where it divides
         if (p->stride[1] == 1) {
           int64_t low = max_of(0, -tw), high = min_of(run, p->out[1] - tw);
@@ -274,15 +275,18 @@ template <class T> struct Conv {
         panels(dst, u.mb, k0, kc, [&](int64_t m, int64_t k, int64_t n, T* b) {
           int64_t c = k / RS, r = k % RS / S, s = k % S;
           for (int64_t i = 0; i < n; ++i) {
-            load_w(b + i, w + m * p->w_in + c * p->w_out + r * p->w_at[0] + s * p->w_at[1], 1, 0, 1, 0);
+            const char* from = w + m * p->w_in + c * p->w_out + r * p->w_at[0] + s * p->w_at[1];
+            if (p->w_kind == native) __builtin_memcpy(b + i, from, sizeof(T));
+            else load_w(b + i, from, 1, 0, 1, 0);
             if (++s == S) { s = 0; if (++r == p->kernel[0]) { r = 0; ++c; } }
           }
         });
       };
       auto pack_b = [&](T* dst, int64_t n0, int64_t nr, int64_t k0, int64_t kc) {
+        const int64_t ih = (u.n + n0) / p->in[1], iw = (u.n + n0) % p->in[1];
         int64_t c = k0 / RS, r = k0 % RS / S, s = k0 % S;
         for (int64_t k = 0; k < kc; ++k, dst += NR) {
-          slope_line(p, grad, c, r, s, u.n + n0, nr, dst, load_y);
+          slope_line(p, grad, c, r, s, ih, iw, nr, dst, load_y);
           for (int64_t j = nr; j < NR; ++j) dst[j] = T(0);
           if (++s == S) { s = 0; if (++r == p->kernel[0]) { r = 0; ++c; } }
         }
@@ -324,7 +328,7 @@ template <class T> struct Conv {
           int64_t tap = u.n + n0 + j, c = tap / RS, r = tap % RS / S, s = tap % S;
           for (int64_t k = 0; k < kc;) {
             int64_t image = (k0 + k) / places, place = (k0 + k) % places, n = min_of(kc - k, places - place);
-            patch_line(p, x + image * p->x_image, c, r, s, place, n, line + k, load_x);
+            patch_line(p, x + image * p->x_image, c, r, s, place / p->out[1], place % p->out[1], n, line + k, load_x);
             k += n;
           }
           for (int64_t k = 0; k < kc; ++k) dst[k * NR + j] = line[k];

@@ -5,6 +5,8 @@
 
 LEVEL_BEGIN
 
+#define LOWEST lowest<T>()
+#define HIGHEST highest<T>()
 #define REDUCTION(name, cls, init_, lift_, merge_, finish_)                                                       \
   struct Reduction_##name {                                                                                       \
     template <class T> FN T init() { return init_; }                                                              \
@@ -14,6 +16,8 @@ LEVEL_BEGIN
   };
 #include "kernels/reductions.def"
 #undef REDUCTION
+#undef LOWEST
+#undef HIGHEST
 
 template <class R, class T> struct Reduce {
 #define LANES Lanes<T>

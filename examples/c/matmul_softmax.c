@@ -1,0 +1,44 @@
+/* examples/c/matmul_softmax.c: softmax(a @ b) on every chip that is found. */
+#include <flhal/flhal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void must(flhal_status status, const char* what) {
+  char text[4096];
+  if (status == FLHAL_OK) return;
+  flhal_last_error(text, sizeof text, NULL);
+  fprintf(stderr, "%s: %s: %s\n", what, flhal_status_name(status), status == FLHAL_DECLINED ? flhal_last_decline() : text);
+  exit(1);
+}
+
+static void run(flhal_stream* stream, uint32_t op, const flhal_tensor* tensors, uint32_t n_inputs) {
+  flhal_op_call call = {.struct_size = sizeof call, .op = op, .tensors = tensors, .tensor_stride = sizeof *tensors,
+                        .n_outputs = 1, .n_inputs = n_inputs, .compute_dtype = FLHAL_F32};
+  must(flhal_op_run(stream, &call), "flhal_op_run");
+}
+
+int main(void) {
+  const float a[2][3] = {{1, 2, 3}, {4, 5, 6}}, b[3][2] = {{.1f, .2f}, {.3f, .4f}, {.5f, .6f}};
+  const int64_t size_a[] = {2, 3}, row_a[] = {3, 1}, size_b[] = {3, 2}, size_c[] = {2, 2}, row_c[] = {2, 1};
+  for (uint32_t i = 0; i < flhal_device_count(); ++i) {
+    flhal_device_info info = {.struct_size = sizeof info};
+    must(flhal_device_get_info(flhal_device_at(i), &info), "flhal_device_get_info");
+    flhal_stream* stream = flhal_stream_default(flhal_device_at(i));
+    flhal_addr p[3];                                   /* c, a, b: outputs come first */
+    for (int k = 0; k < 3; ++k) must(flhal_alloc(stream, 64, &p[k]), "flhal_alloc");
+    must(flhal_copy(stream, p[1], (flhal_addr)(uintptr_t)a, sizeof a, 0), "flhal_copy");
+    must(flhal_copy(stream, p[2], (flhal_addr)(uintptr_t)b, sizeof b, 0), "flhal_copy");
+    flhal_tensor t[] = {{.address = p[0], .sizes = size_c, .strides = row_c, .dtype = FLHAL_F32, .rank = 2},
+                        {.address = p[1], .sizes = size_a, .strides = row_a, .dtype = FLHAL_F32, .rank = 2},
+                        {.address = p[2], .sizes = size_b, .strides = row_c, .dtype = FLHAL_F32, .rank = 2}};
+    run(stream, FLHAL_OP_MATMUL, t, 2);
+    run(stream, FLHAL_OP_SOFTMAX, (flhal_tensor[]){t[0], t[0]}, 1);   /* in place, along the last dimension */
+    float c[2][2];
+    must(flhal_copy(stream, (flhal_addr)(uintptr_t)c, p[0], sizeof c, 0), "flhal_copy");
+    must(flhal_stream_synchronize(stream), "flhal_stream_synchronize");
+    printf("[%u] %s: %.4f %.4f / %.4f %.4f\n", i, info.name, c[0][0], c[0][1], c[1][0], c[1][1]);
+    for (int k = 0; k < 3; ++k) flhal_free(p[k]);
+  }
+  must(flhal_device_count() > 0 ? FLHAL_OK : FLHAL_E_NOT_FOUND, "flhal_device_count");
+  return 0;
+}

@@ -59,8 +59,7 @@ std::vector<Place> places_of(const SearchInput& input, LoadReport& report) {
   split(input.plugin_path, input.plugin_path_source, &places);
   for (const std::string& path : input.added) places.push_back({normal(path), "flhal_plugin_add"});
   if (!input.own_folder.empty())
-    for (const char* relative : {"../../flhal_plugins.d", "flhal_plugins.d", "../flhal_plugins.d", "../share/flhal/plugins.d",
-                                 "../../share/flhal/plugins.d"})
+    for (const char* relative : {"../../flhal_plugins.d", "flhal_plugins.d", "../share/flhal/plugins.d", "../../share/flhal/plugins.d"})
       places.push_back({normal(input.own_folder + "/" + relative), "beside libflhal"});
   if (input.system_folders) {
     for (const char* path : {"/etc/flhal/plugins.d", "/usr/local/share/flhal/plugins.d", "/usr/share/flhal/plugins.d"})

@@ -4,8 +4,8 @@
 //   2. FLHAL_ADD_PLUGIN_FILES     the same kind of list
 //   3. FLHAL_PLUGIN_PATH, else TORCH_FL_PLUGIN_PATH (the setting plugin_path)
 //   4. what the program named with flhal_plugin_add
-//   5. relative to libflhal's own file in <d>: <d>/../../flhal_plugins.d (site-packages, for torch_fl/lib), <d>/flhal_plugins.d,
-//      <d>/../flhal_plugins.d, <d>/../share/flhal/plugins.d, <d>/../../share/flhal/plugins.d
+//   5. relative to libflhal's own file in <d>: <d>/../../flhal_plugins.d (site-packages, for torch_fl/lib), <d>/flhal_plugins.d
+//      (an installed prefix), <d>/../share/flhal/plugins.d, <d>/../../share/flhal/plugins.d (lib/<machine>)
 //   6. /etc/flhal/plugins.d, /usr/local/share/flhal/plugins.d, /usr/share/flhal/plugins.d, ~/.local/share/flhal/plugins.d
 //
 // A folder gives its *.json manifests and those libflhal_plugin_*.so that none of its manifests names, sorted by name:

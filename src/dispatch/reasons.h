@@ -17,6 +17,7 @@ const char* reason_text(Reason reason);
 struct Refusal {
   Reason reason = Reason::NONE;
   std::string detail;            // "" or more words
+  uint64_t depends_on = 0;       // FLHAL_DEPENDS_*: a call of the class that differs there may not be refused
   std::string text() const;      // "the plugin declined: float64 is not supported"
 };
 
@@ -27,7 +28,7 @@ const char* interned(std::string_view text);
 #define FLHAL_DECLINE_UNLESS(condition, code, words)                          \
   do {                                                                        \
     if (!(condition)) {                                                       \
-      why = ::flhal::Refusal{::flhal::Reason::code, words};                   \
+      why = ::flhal::Refusal{::flhal::Reason::code, words, why.depends_on};   \
       return nullptr;                                                         \
     }                                                                         \
   } while (0)

@@ -106,6 +106,7 @@ Plan* make_native_plan(const PreparedCall& p, Refusal& why) {
     auto serial = plugin.lock();
     answer = plugin.ops.plan_create(p.device->handle, &p.call, &info, &handle);
   }
+  why.depends_on = info.depends_on & (FLHAL_DEPENDS_SIZES | FLHAL_DEPENDS_STRIDES | FLHAL_DEPENDS_ALIGN);
   FLHAL_DECLINE_UNLESS(answer != FLHAL_DECLINED, PLUGIN_DECLINED, info.reason ? info.reason : "");
   if (answer != FLHAL_OK || !handle) {
     Status failure = plugin_answer(plugin, "plan_create", answer);

@@ -41,6 +41,7 @@ PlanRef choose_route(const PreparedCall& p, uint32_t without, const char* withdr
   ForcedRoute forced = config().route.load(std::memory_order_relaxed);
   if (p.source->flags & kCallInner) forced = ForcedRoute::kAuto;
   Plan* plan = nullptr;
+  uint64_t refused_for = 0;   // a better route that refused these sizes may take others: the answer holds for them only
   std::string reasons;
   auto add_reason = [&](uint32_t route, const std::string& text) {
     std::string words = std::string(route_name(route)) + ": " + text;
@@ -59,6 +60,7 @@ PlanRef choose_route(const PreparedCall& p, uint32_t without, const char* withdr
       plan->route = row.route;
       break;
     }
+    refused_for |= why.depends_on;
     add_reason(row.route, why.text());
   }
   if (!plan) {
@@ -66,6 +68,7 @@ PlanRef choose_route(const PreparedCall& p, uint32_t without, const char* withdr
     plan->route = FLHAL_ROUTE_DECLINED;
     if (forced != ForcedRoute::kAuto) reasons += (reasons.empty() ? "" : "; ") + Refusal{Reason::NOT_FORCED, ""}.text();
   }
+  plan->depends_on |= refused_for;
   plan->def = p.def;
   plan->device = p.device;
   plan->reason = interned(reasons);

@@ -156,7 +156,6 @@ class ConvPlan final : public flhal_p_plan {
 };
 
 const char* make(Kind kind, uint32_t op, const flhal_op_call_v1& call, flhal_plan_info_v1& info, std::unique_ptr<flhal_p_plan>& out) {
-  info.depends_on = FLHAL_DEPENDS_SIZES | FLHAL_DEPENDS_STRIDES;
   if (kind != Kind::kWeight && !make_pointwise_conv2d(call, info, out)) return nullptr;
   ConvShape s{};
   s.kind = kind;
@@ -171,6 +170,7 @@ const char* make(Kind kind, uint32_t op, const flhal_op_call_v1& call, flhal_pla
   s.type = x.dtype == FLHAL_F32 ? dnnl_f32 : dnnl_bf16;
   if (w.dtype != x.dtype || y.dtype != x.dtype || (s.bias >= 0 && tensor_of(call, 3).dtype != x.dtype))
     return "native convolution needs operands of one dtype";
+  info.depends_on = FLHAL_DEPENDS_SIZES | FLHAL_DEPENDS_STRIDES;   // from here on also of a refusal
   if (element_count(x) == 0 || element_count(w) == 0 || element_count(y) == 0) return "an empty convolution";
   if (s.bias >= 0 && tensor_of(call, 3).strides[0] != 1 && tensor_of(call, 3).sizes[0] != 1)
     return "native convolution needs a dense bias";

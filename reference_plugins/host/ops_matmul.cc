@@ -161,13 +161,14 @@ class MatmulPlan final : public flhal_p_plan {
 }  // namespace
 
 const char* make_matmul(const flhal_op_call_v1& call, flhal_plan_info_v1& info, std::unique_ptr<flhal_p_plan>& out) {
-  info.depends_on = FLHAL_DEPENDS_SIZES | FLHAL_DEPENDS_STRIDES;   // also for a refusal: other sizes may be taken
   const flhal_dtype dtype = tensor_of(call, 0).dtype;
   if (dtype != FLHAL_F32 && dtype != FLHAL_BF16) return "native matmul takes float32 and bfloat16";
   for (uint32_t i = 1; i < 1 + call.n_inputs; ++i)
     if (given(tensor_of(call, i)) && tensor_of(call, i).dtype != dtype) return "native matmul needs operands of one dtype";
   if (call.compute_dtype != dtype && call.compute_dtype != FLHAL_F32 && call.compute_dtype != 0)
     return "native matmul computes in float32 only";
+  // From here on also a refusal is one of these sizes and strides; above, of the whole class.
+  info.depends_on = FLHAL_DEPENDS_SIZES | FLHAL_DEPENDS_STRIDES;
   MatmulShape shape;
   if (const char* reason = read_matmul(call, shape)) return reason;
   if (dtype == FLHAL_F32 && is_row_product(shape)) {

@@ -12,8 +12,8 @@ static void must(flhal_status status, const char* what) {
 }
 
 static void run(flhal_stream* stream, uint32_t op, const flhal_tensor* tensors, uint32_t n_inputs) {
-  flhal_op_call call = {.struct_size = sizeof call, .op = op, .tensors = tensors, .tensor_stride = sizeof *tensors,
-                        .n_outputs = 1, .n_inputs = n_inputs, .compute_dtype = FLHAL_F32};
+  flhal_op_call call = {.struct_size = sizeof call, .struct_type = FLHAL_ST_OP_CALL, .op = op, .tensors = tensors,
+                        .tensor_stride = sizeof *tensors, .n_outputs = 1, .n_inputs = n_inputs, .compute_dtype = FLHAL_F32};
   must(flhal_op_run(stream, &call), "flhal_op_run");
 }
 
@@ -30,8 +30,9 @@ int main(void) {
     must(flhal_copy(stream, p[2], (flhal_addr)(uintptr_t)b, sizeof b, 0), "flhal_copy");
     flhal_tensor t[] = {{.address = p[0], .sizes = size_c, .strides = row_c, .dtype = FLHAL_F32, .rank = 2},
                         {.address = p[1], .sizes = size_a, .strides = row_a, .dtype = FLHAL_F32, .rank = 2},
-                        {.address = p[2], .sizes = size_b, .strides = row_c, .dtype = FLHAL_F32, .rank = 2}};
-    run(stream, FLHAL_OP_MATMUL, t, 2);
+                        {.address = p[2], .sizes = size_b, .strides = row_c, .dtype = FLHAL_F32, .rank = 2},
+                        {.flags = FLHAL_TENSOR_ABSENT}};       /* no matrix to add */
+    run(stream, FLHAL_OP_MATMUL, t, 3);
     run(stream, FLHAL_OP_SOFTMAX, (flhal_tensor[]){t[0], t[0]}, 1);   /* in place, along the last dimension */
     float c[2][2];
     must(flhal_copy(stream, (flhal_addr)(uintptr_t)c, p[0], sizeof c, 0), "flhal_copy");

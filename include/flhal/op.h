@@ -45,6 +45,8 @@ typedef struct flhal_attr {        // 32 bytes
 // offset + i/4, word i%4. A call over n elements consumes (n + 3) / 4 counters.
 typedef struct flhal_philox { uint64_t seed, offset; } flhal_philox;
 
+#define FLHAL_ST_OP_CALL 10u   // struct_type of flhal_op_call; the same value as in plugin.h
+
 #define FLHAL_CALL_NO_HOST_ROUTE (1u << 0)   // decline rather than run core's host kernel
 #define FLHAL_CALL_NO_COMPOSITE  (1u << 1)
 

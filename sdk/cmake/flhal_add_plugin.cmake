@@ -8,6 +8,7 @@
 #   MANIFEST  a template; @FLHAL_PLUGIN_ID@, @FLHAL_PLUGIN_LIBRARY@, @FLHAL_PLUGIN_VERSION@, @FLHAL_PLUGIN_PROFILE@ and
 #             @FLHAL_PLUGIN_ABI_MAJOR@ / _MINOR@ are filled in. Left out: a standard one.
 #   VERSION   of the plugin; PROJECT_VERSION when left out.
+# The sources see FLHAL_PLUGIN_ID and FLHAL_PLUGIN_VERSION as strings, so that code and manifest cannot differ.
 # Afterwards the target takes target_link_libraries() and all the rest as usual.
 include_guard(GLOBAL)
 include(GNUInstallDirs)
@@ -66,7 +67,7 @@ function(flhal_add_plugin id)
   set(FLHAL_PLUGIN_ABI_MAJOR 1)
   set(FLHAL_PLUGIN_ABI_MINOR 0)
   configure_file(${arg_MANIFEST} ${folder}/${id}.json @ONLY)
-  target_compile_definitions(${target} PRIVATE FLHAL_PLUGIN_VERSION="${arg_VERSION}")
+  target_compile_definitions(${target} PRIVATE FLHAL_PLUGIN_ID="${id}" FLHAL_PLUGIN_VERSION="${arg_VERSION}")
 
   install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/flhal_plugins.d COMPONENT flhal_plugin_${id})
   install(FILES ${folder}/${id}.json DESTINATION ${CMAKE_INSTALL_LIBDIR}/flhal_plugins.d

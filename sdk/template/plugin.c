@@ -3,8 +3,9 @@
 
 #include <stddef.h>
 
-#ifndef FLHAL_PLUGIN_VERSION
-#define FLHAL_PLUGIN_VERSION "0.0.0"      /* flhal_add_plugin() gives the real one */
+#ifndef FLHAL_PLUGIN_ID                   /* flhal_add_plugin() gives both, and writes them into the manifest, too */
+#define FLHAL_PLUGIN_ID "ram"
+#define FLHAL_PLUGIN_VERSION "0.0.0"
 #endif
 
 flhal_status chip_fail(const flhal_p_plugin* plugin, flhal_status status, const char* text) {
@@ -46,9 +47,9 @@ flhal_status flhal_plugin_v1(const flhal_host_v1* host, flhal_plugin_info_v1* ou
   (void)host;
   out->abi_minor = FLHAL_PLUGIN_ABI_MINOR;            /* the newest ABI minor we can speak ...             */
   out->oldest_host_minor = 0;                         /* ... and the oldest core we can work with          */
-  out->id = "ram";                                    /* equal ids are the same plugin: choose your own    */
+  out->id = FLHAL_PLUGIN_ID;                          /* equal ids are the same plugin: choose your own    */
   out->version = FLHAL_PLUGIN_VERSION;
-  out->build_id = "ram-" FLHAL_PLUGIN_VERSION;        /* core's cache of probe answers belongs to it       */
+  out->build_id = FLHAL_PLUGIN_ID "-" FLHAL_PLUGIN_VERSION;        /* core's cache of probe answers belongs to it       */
   out->vendor = "Example";
   /* SERIALIZE_ALL: core makes one call at a time, so no slot needs a lock. Take it out once your code is thread safe.
    * FORK_SAFE_PROBE: counting starts no thread and no driver, so core may ask in process. Without it core asks in a

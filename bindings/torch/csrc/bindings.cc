@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "call.h"
 #include "call_site.h"
 #include "device.h"
 #include "errors.h"
@@ -18,6 +19,20 @@
 
 namespace torch_fl {
 namespace {
+
+// Folders whose frames are not the user's: torch's and ours. Set once, when the package loads.
+std::vector<std::string>& inner_folders() {
+  static auto* folders = new std::vector<std::string>();
+  return *folders;
+}
+
+bool is_inner(const std::string& file) {
+  if (!file.empty() && file[0] == '<') return true;
+  for (const auto& folder : inner_folders()) {
+    if (file.compare(0, folder.size(), folder) == 0) return true;
+  }
+  return false;
+}
 
 // The nearest frame that is neither torch's nor ours.
 std::string python_call_site() {
@@ -32,8 +47,7 @@ std::string python_call_site() {
     PyObject* file = PyObject_GetAttrString(reinterpret_cast<PyObject*>(code), "co_filename");
     const char* text = file != nullptr ? PyUnicode_AsUTF8AndSize(file, nullptr) : nullptr;
     const std::string name = text != nullptr ? text : "";
-    const bool inner = name.find("/torch/") != std::string::npos || name.find("/torch_fl/") != std::string::npos ||
-                       (!name.empty() && name[0] == '<');
+    const bool inner = is_inner(name);
     if (!inner || site[0] == '(') site = name + ":" + std::to_string(PyFrame_GetLineNumber(reinterpret_cast<PyFrameObject*>(at)));
     Py_XDECREF(file);
     Py_DECREF(reinterpret_cast<PyObject*>(code));
@@ -119,16 +133,28 @@ PyObject* py_set_default_device(PyObject*, PyObject* argument) {
   return guarded([&] { set_default_device(static_cast<c10::DeviceIndex>(index)); }) ? none() : nullptr;
 }
 
+bool read_texts(PyObject* list, std::vector<std::string>* out) {
+  const Py_ssize_t n = PyList_Size(list);
+  if (n < 0) return false;
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    const char* text = PyUnicode_AsUTF8AndSize(PyList_GetItem(list, i), nullptr);
+    if (text == nullptr) return false;
+    out->emplace_back(text);
+  }
+  return true;
+}
+
 PyObject* py_set_candidates(PyObject*, PyObject* argument) {
   std::vector<std::string> names;
-  const Py_ssize_t n = PyList_Size(argument);
-  if (n < 0) return nullptr;
-  for (Py_ssize_t i = 0; i < n; ++i) {
-    const char* text = PyUnicode_AsUTF8AndSize(PyList_GetItem(argument, i), nullptr);
-    if (text == nullptr) return nullptr;
-    names.emplace_back(text);
-  }
+  if (!read_texts(argument, &names)) return nullptr;
   set_device_candidates(std::move(names));
+  return none();
+}
+
+PyObject* py_set_inner_folders(PyObject*, PyObject* argument) {
+  std::vector<std::string> folders;
+  if (!read_texts(argument, &folders)) return nullptr;
+  inner_folders() = std::move(folders);
   return none();
 }
 
@@ -296,6 +322,23 @@ PyObject* py_fallback_pop(PyObject*, PyObject*) {
   return guarded([&] { check(flhal_fallback_pop(), "fallback"); }) ? none() : nullptr;
 }
 
+PyObject* py_dry_run_begin(PyObject*, PyObject*) {
+  dry_run_begin();
+  return none();
+}
+
+// [(aten overload, flhal op number, route, reason), ...] in the order of the calls.
+PyObject* py_dry_run_end(PyObject*, PyObject*) {
+  const std::vector<RouteNote> notes = dry_run_end();
+  PyObject* list = PyList_New(0);
+  for (const RouteNote& note : notes) {
+    PyObject* row = Py_BuildValue("(sIIs)", note.aten.c_str(), note.op, note.route, note.reason.c_str());
+    PyList_Append(list, row);
+    Py_XDECREF(row);
+  }
+  return list;
+}
+
 PyObject* py_plugin_add(PyObject*, PyObject* argument) {
   const char* path = PyUnicode_AsUTF8AndSize(argument, nullptr);
   if (path == nullptr) return nullptr;
@@ -323,6 +366,7 @@ PyMethodDef kMethods[] = {
     {"exchange_device", py_exchange_device, METH_O, nullptr},
     {"set_default_device", py_set_default_device, METH_O, nullptr},
     {"set_candidates", py_set_candidates, METH_O, nullptr},
+    {"set_inner_folders", py_set_inner_folders, METH_O, nullptr},
     {"find_device", py_find_device, METH_O, nullptr},
     {"open_device", py_open_device, METH_O, nullptr},
     {"is_open", py_is_open, METH_O, nullptr},
@@ -340,6 +384,8 @@ PyMethodDef kMethods[] = {
     {"report_reset", py_report_reset, METH_O, nullptr},
     {"fallback_push", py_fallback_push, METH_VARARGS, nullptr},
     {"fallback_pop", py_fallback_pop, METH_NOARGS, nullptr},
+    {"dry_run_begin", py_dry_run_begin, METH_NOARGS, nullptr},
+    {"dry_run_end", py_dry_run_end, METH_NOARGS, nullptr},
     {"plugin_add", py_plugin_add, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 

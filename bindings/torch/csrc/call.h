@@ -81,7 +81,14 @@ class OpCall {
  private:
   flhal_tensor* next() { return &tensors_[call_.n_outputs + call_.n_inputs]; }
   flhal_attr* next_attr(uint32_t key, uint16_t kind, bool dynamic);
-  void add(const c10::TensorImpl* t) { describe(t, next()); check_last(); }
+  void add(const c10::TensorImpl* t) {
+    describe(t, next());
+    check_last();
+    if (C10_UNLIKELY(has_lazy_bits(t))) unwritable_ = "an operand carries a lazy conjugate or negation";
+  }
+  static bool has_lazy_bits(const c10::TensorImpl* t) {   // flhal sees memory, not torch's bits about it
+    return t->key_set().has_any(c10::DispatchKeySet({c10::DispatchKey::Conjugate, c10::DispatchKey::Negative}));
+  }
   void add_as(const c10::TensorImpl* t, c10::IntArrayRef sizes, c10::IntArrayRef strides);
   void check_last() {
     const flhal_tensor* t = next();

@@ -174,6 +174,10 @@ void copy_into(const at::Tensor& dst, const at::Tensor& given, bool non_blocking
   if (dst.is_same(given)) return;
   const at::Tensor src = given.sizes() == dst.sizes() ? given : given.expand(dst.sizes());
   if (dst.numel() == 0) return;
+  if (C10_UNLIKELY(in_dry_run())) {                   // only what would be an operator has a route to tell
+    if (ours(dst) && ours(src) && dst.device() == src.device() && !plain_bytes(dst, src)) run_copy_op(dst, src);
+    return;
+  }
   if (ours(dst) && ours(src)) {
     if (dst.device() == src.device()) {
       copy_on_device(dst, src);

@@ -6,6 +6,7 @@
 #include <c10/core/CachingDeviceAllocator.h>
 #include <flhal/flhal.h>
 
+#include "call.h"
 #include "device.h"
 #include "errors.h"
 
@@ -14,6 +15,7 @@ namespace torch_fl {
 void free_address(void* address) { flhal_free(reinterpret_cast<flhal_addr>(address)); }
 
 c10::DataPtr allocate_on(c10::DeviceIndex index, size_t bytes) {
+  if (C10_UNLIKELY(in_dry_run())) return c10::DataPtr(nullptr, c10::Device(kDeviceType, index));
   flhal_stream* stream = current_stream(index);
   flhal_addr address = 0;
   check(flhal_alloc(stream, bytes, &address), "flhal_alloc");
@@ -111,7 +113,7 @@ void resize_storage(c10::StorageImpl* storage, size_t bytes) {
   if (bytes == storage->nbytes()) return;
   c10::DataPtr fresh = allocate_on(index, bytes);
   const size_t kept = std::min(bytes, storage->nbytes());
-  if (kept != 0) {
+  if (kept != 0 && !in_dry_run()) {
     check(flhal_copy(current_stream(index), reinterpret_cast<flhal_addr>(fresh.get()),
                      reinterpret_cast<flhal_addr>(storage->data()), kept, 0),
           "flhal_copy");

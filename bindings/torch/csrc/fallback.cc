@@ -11,11 +11,13 @@
 #include <flhal/flhal.h>
 #include <torch/library.h>
 
+#include "call.h"
 #include "call_site.h"
 #include "copy.h"
 #include "device.h"
 #include "errors.h"
 #include "factories.h"
+#include "fallback_dry.h"
 #include "fallback_random.h"
 #include "fallback_schema.h"
 #include "host_view.h"
@@ -298,6 +300,10 @@ void run_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack, const
   const c10::DeviceIndex device = call.find_device();
   if (device < 0) raise_refusal(info, "no argument lies on the device");
   call.check_mixed();
+  if (C10_UNLIKELY(in_dry_run())) {
+    dry_fallback(op, info, stack, device, reason);
+    return;
+  }
 
   Account account{0, &call, info};
   check(flhal_fallback_enter(device_handle(device), info.name.c_str(), reason, &account.ticket), info.name.c_str());

@@ -2,12 +2,12 @@
 //
 // Idea: the schema tells almost all: which arguments are written (alias sets), which results are arguments, which are views.
 // Two short tables hold what schemas do not say.
-// Threads: the map only grows; entries never move. A thread-local last hit spares the lock.
+// Threads: the map only grows; entries never move nor die, also when a Python library takes its operators back.
 #include "fallback_schema.h"
 
 #include <flhal/flhal.h>
 
-#include <deque>
+#include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
@@ -59,6 +59,7 @@ bool is_generator(const c10::TypePtr& type) {
 void read_schema(const c10::OperatorHandle& op, OpInfo& info) {
   const c10::FunctionSchema& schema = op.schema();
   const std::string& base = schema.name();
+  info.op = op.operator_name();
   info.name = base + (schema.overload_name().empty() ? "" : "." + schema.overload_name());
   const auto& arguments = schema.arguments();
   bool any_tensor = false;
@@ -104,18 +105,24 @@ void read_schema(const c10::OperatorHandle& op, OpInfo& info) {
 const OpInfo& op_info(const c10::OperatorHandle& op) {
   static std::shared_mutex mutex;
   static auto* known = new std::unordered_map<const void*, OpInfo*>();
-  const void* key = &op.schema();                     // lives as long as the operator
+  // The schema's address is quick to find, but another operator's later when a library unregisters: compare the name too.
+  const c10::FunctionSchema& schema = op.schema();
+  const void* key = &schema;
+  const auto current = [&](const OpInfo& info) {
+    return info.op == op.operator_name() && info.written.size() == schema.arguments().size() &&
+           info.returns_arg.size() == schema.returns().size();
+  };
   {
     std::shared_lock lock(mutex);
     auto found = known->find(key);
-    if (found != known->end()) return *found->second;
+    if (found != known->end() && current(*found->second)) return *found->second;
   }
   auto made = std::make_unique<OpInfo>();
   read_schema(op, *made);
   std::unique_lock lock(mutex);
-  auto [place, fresh] = known->emplace(key, made.get());
-  if (fresh) made.release();
-  return *place->second;
+  OpInfo*& place = (*known)[key];
+  if (place == nullptr || !current(*place)) place = made.release();
+  return *place;
 }
 
 std::string config_text(const char* key) {

@@ -12,6 +12,7 @@ namespace torch_fl {
 enum class Refusal : uint8_t { kNone, kView, kFactory, kAsync, kNoCpuKernel };
 
 struct OpInfo {
+  c10::OperatorName op{"", ""};
   std::string name;                        // "aten::softplus.out"
   Refusal refusal = Refusal::kNone;
   bool draws = false;                      // takes random numbers

@@ -3,6 +3,7 @@
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <flhal/flhal.h>
 
+#include "autograd_engine.h"
 #include "device.h"
 #include "device_allocator.h"
 #include "errors.h"
@@ -15,7 +16,12 @@ namespace {
 struct Hooks final : at::PrivateUse1HooksInterface {
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return device_count() > 0; }
-  bool hasPrimaryContext(c10::DeviceIndex index) const override { return device_opened(index); }
+  // The autograd engine asks this for each device right before a backward, which makes it the place to see to its threads.
+  bool hasPrimaryContext(c10::DeviceIndex index) const override {
+    if (!device_opened(index)) return false;
+    ensure_engine_threads(device_count());
+    return true;
+  }
   void init() const override {}
 
   c10::DeviceIndex deviceCount() const override { return device_count(); }

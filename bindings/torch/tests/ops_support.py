@@ -160,7 +160,7 @@ def assert_same(ours, cpu, what="", exact_strides=True):
 
 def to_device(x):
     if isinstance(x, torch.Tensor):
-        return x.to(DEVICE)
+        return x.to(DEVICE, copy=True)
     if isinstance(x, (list, tuple)):
         return type(x)(to_device(i) for i in x)
     return x

@@ -103,7 +103,7 @@ def test_COPY_06_clone_and_copies_on_the_device(dev, layout):
     assert d.contiguous().cpu().equal(c.contiguous())
 
 
-@pytest.mark.parametrize("source,target", itertools.product(DTYPES, DTYPES))
+@pytest.mark.parametrize("source,target", list(itertools.product(DTYPES, DTYPES)))
 def test_COPY_06_dtype_pairs(dev, source, target):
     if source.is_complex and not target.is_complex:
         pytest.skip("torch warns that the imaginary part is dropped; covered by the complex test")
@@ -119,12 +119,17 @@ def test_COPY_06_dtype_pairs(dev, source, target):
 @pytest.mark.parametrize("target", WRITABLE)
 @pytest.mark.parametrize("layout", ["dense", "transposed", "steps", "expanded"])
 def test_COPY_07_writes_into_views_touch_nothing_else(dev, direction, target, layout):
-    source = LAYOUTS[layout](base((8, 10)))
+    source = LAYOUTS[layout](base((16, 20)))
     want, parent = base((4, 6)) + 100, (base((4, 6)) + 100).to(dev if direction != "down" else "cpu")
     into_want, into = LAYOUTS[target](want), LAYOUTS[target](parent)
     n = into_want.numel()
-    pick = source.flatten()[:n].clone() if layout == "dense" else source.reshape(-1)[:n]
-    pick = pick.reshape(into_want.shape) if layout != "transposed" else pick.reshape(into_want.shape[::-1]).permute(*range(into_want.dim() - 1, -1, -1))
+    shape = into_want.shape
+    pick = source.reshape(-1)[:n].reshape(shape if layout != "transposed" else shape[::-1])
+    pick = pick.permute(*reversed(range(pick.dim()))) if layout == "transposed" else pick
+    pick = pick[..., :1].expand(shape) if layout == "expanded" and n and pick.dim() else pick
+    if layout == "steps":
+        pick = torch.stack([pick, pick + 1], -1).flatten(-2)[..., ::2] if pick.dim() else pick
+    assert pick.shape == shape
     into_want.copy_(pick)
     into.copy_(pick if direction == "up" else pick.to(dev))
     assert parent.cpu().equal(want)

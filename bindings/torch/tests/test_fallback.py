@@ -32,7 +32,7 @@ def test_FALL_01_every_kind_of_argument(dev):
     both(lambda x, i: x[:, None, i], X, idx, dev=dev)
     both(lambda x, i: x[..., i], X, idx, dev=dev)
     both(lambda x: torch.stack([x, x + 1]), X, dev=dev)
-    both(lambda x: torch.cat([x, x[:, :0], x]), X, dev=dev)
+    both(lambda x: torch.cat([x, x[:, :0], x], 1), X, dev=dev)
     both(lambda ts: torch.block_diag(*ts), [X[0], X[1]], dev=dev)
     both(lambda ts: torch._foreach_lgamma(ts), [X, X + 1], dev=dev)
     both(lambda x, w: torch.bucketize(x, w), X, torch.tensor([0.5, 1.0]), dev=dev)

@@ -100,7 +100,7 @@ def test_bert_training_step_matches_cpu(implementation):
 class SmallNet(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.conv1 = torch.nn.Conv2d(3, 8, 3, padding=1)
+        self.conv1 = torch.nn.Conv2d(3, 8, 3, padding=1, bias=False)   # before a norm its gradient is only noise
         self.norm = torch.nn.BatchNorm2d(8)
         self.conv2 = torch.nn.Conv2d(8, 8, 3, stride=2, groups=2)
         self.head = torch.nn.Linear(8, 5)

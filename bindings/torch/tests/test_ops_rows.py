@@ -6,7 +6,7 @@ import torch
 from ops_support import DEVICE, DTYPES, LAYOUTS, assert_same, both, forms, kind_of, laid_out, resolve, rows, to_device, values
 
 POINTWISE = {"FL_UNARY", "FL_CURVE", "FL_TEST", "FL_ARITH", "FL_BINARY", "FL_COMPARE", "FL_BACKWARD"}
-POINTWISE_HANDLERS = {"pointwise", "pointwise_swapped", "clamp_min", "clamp_max", "pow_any", "div_mode"}
+POINTWISE_HANDLERS = {"infinity_of_sign", "pointwise", "pointwise_swapped", "clamp_min", "clamp_max", "pow_any", "div_mode"}
 SHAPE = (3, 4, 2)
 
 
@@ -108,7 +108,7 @@ def refuses(op, args, name):
         return True
 
 
-@pytest.mark.parametrize("name", [n for n in POINTWISE_ROWS if len([a for a in resolve(n)._schema.arguments if str(a.type) == "Tensor"]) > 1])
+@pytest.mark.parametrize("name", [n for n in POINTWISE_ROWS if n != "gelu_backward" and len([a for a in resolve(n)._schema.arguments if str(a.type) == "Tensor"]) > 1])
 def test_pointwise_row_broadcasts_as_cpu(name):
     args = [a for a in pointwise_args(name, torch.float32) if not isinstance(a, str)]
     shapes = [[(3, 1, 2), (4, 1), (1, 4, 2)], [(4, 2), (3, 4, 2), ()], [(1,), (3, 1, 1), (2,)], [(0, 4, 2), (1, 2), (4, 1)]]
@@ -225,6 +225,13 @@ SAMPLES = {
     "scatter.value": lambda d: [(t((4, 5), d), x, torch.tensor([[0, 1, 2], [3, 0, 1]]), 1) for x in (0, 1)],
     "scatter_add": lambda d: [(t((4, 5), d), x, torch.tensor([[0, 1, 2], [3, 0, 1]]), t((2, 3), d, 1)) for x in (0, 1)],
     "index_add": lambda d: [(t((4, 5), d), 0, ints(0, 3, 0), t((3, 5), d, 1)), (t((4, 5), d), 1, ints(0, 3), t((4, 2), d, 1))],
+    "index.Tensor": lambda d: [
+        (t((4, 5, 3), d), [ints(0, -1, 2)]), (t((4, 5, 3), d), [None, ints(0, -1, 4)]), (t((4, 5, 3), d), [ints(0, 3), ints(-1, 2)]),
+        (t((4, 5, 3), d), [torch.tensor([[0], [3]]), None, ints(1, 2)]), (t((4, 5, 3), d), [None, torch.tensor([[1], [3]]), ints(1, 2)]),
+        (t((4, 5, 3), d), [ints(0, 4)]), (t((4, 5, 3), d), [ints(0, 1), ints(5, 1)]), (t((4, 5), d), [torch.tensor([True, False, True, True])])],
+    "_index_put_impl_": lambda d: [
+        (t((4, 5, 3), d), [ints(0, -1, 2)], t((3, 5, 3), d, 1), a) for a in (False, True)] + [
+        (t((4, 5), d), [ints(0, 3), ints(-1, 2)], t((2,), d, 1), True), (t((4, 5), d), [None, ints(0, 3, 3)], t((1,), d, 1), True)],
     "cat": lambda d: [([t((2, 3), d), t((2, 1), d, 1), t((2, 4), d, 2)], 1), ([t((2, 3), d), t((0,), d), t((1, 3), d)], 0)],
     "tril": lambda d: [(t((4, 5), d), x) for x in (-1, 0, 2)] + [(t((2, 3, 3), d), 0)],
     "triu": lambda d: [(t((4, 5), d), x) for x in (-1, 0, 2)] + [(t((2, 3, 3), d), 0)],
@@ -234,7 +241,7 @@ RANDOM = {"uniform_", "normal_", "bernoulli_.float", "bernoulli_.Tensor", "berno
           "exponential_", "randperm.generator_out", "native_dropout"}
 OTHER_ROWS = [r.overload for r in rows() if not is_pointwise(r) and r.overload not in RANDOM and r.overload != "arange.start_out"]
 # Results that the CPU lays out by its own library's taste, or leaves without meaning.
-STRIDES_FREE = {"convolution", "convolution_backward", "native_layer_norm_backward", "native_batch_norm_backward", "native_batch_norm"}
+STRIDES_FREE = {"_native_batch_norm_legit", "_native_batch_norm_legit_no_training", "index.Tensor", "convolution", "convolution_backward", "native_layer_norm_backward", "native_batch_norm_backward", "native_batch_norm"}
 REDUCED_EXEMPT = {  # the CPU computes these of half types by steps of its own: compare in float only
     "native_batch_norm", "native_batch_norm_backward", "_native_batch_norm_legit", "_native_batch_norm_legit_no_training",
     "native_layer_norm_backward", "native_layer_norm", "convolution", "convolution_backward", "linalg_vector_norm",
@@ -257,7 +264,7 @@ def test_row_matches_cpu(name, dtype):
                 def one(x):
                     if isinstance(x, torch.Tensor):
                         return laid_out(x, layout).on(device)[1] if x.dim() and x.numel() else x.to(device, copy=True)
-                    return [one(i) for i in x] if isinstance(x, list) and x and isinstance(x[0], torch.Tensor) else x
+                    return [one(i) for i in x] if isinstance(x, list) and any(isinstance(i, torch.Tensor) for i in x) else x
                 return [one(a) for a in args]
 
             for form, op in found.items():
@@ -278,11 +285,15 @@ def test_row_with_out_matches_cpu(name):
     op = forms(name)["out"]
     names = [a.name for a in op._schema.arguments if a.is_out]
     for k, args in enumerate(SAMPLES[name](torch.float32)):
+        if name == "native_batch_norm":
+            continue   # the CPU resizes the unused saved statistics of eval to nothing
         try:
             wanted = resolve(name)(*[a.clone() if isinstance(a, torch.Tensor) else a for a in args])
         except RuntimeError:
             continue
         wanted = wanted if isinstance(wanted, (tuple, list)) else (wanted,)
+        if any(w is None for w in wanted):
+            continue
         for layout in LAYOUTS:
             rooms = [laid_out(torch.zeros_like(w, memory_format=torch.contiguous_format), layout) for w in wanted]
             mine, cpu = [r.on(DEVICE) for r in rooms], [r.on("cpu") for r in rooms]
@@ -299,7 +310,9 @@ def test_row_with_out_matches_cpu(name):
 @pytest.mark.parametrize("args", [(5,), (2, 9), (2, 9, 3), (0.5, 4.0, 0.25), (9, 2, -2), (3, 3)])
 @pytest.mark.parametrize("dtype", [None, torch.float32, torch.int32, torch.float64])
 def test_arange_matches_cpu(args, dtype):
-    assert_same(torch.arange(*args, dtype=dtype, device=DEVICE), torch.arange(*args, dtype=dtype))
+    pair = both(lambda: torch.arange(*args, dtype=dtype, device=DEVICE), lambda: torch.arange(*args, dtype=dtype))
+    if pair:
+        assert_same(*pair)
 
 
 @pytest.mark.parametrize("name", ["add.Tensor", "mm", "_softmax", "sum.dim_IntList", "cat", "convolution"])

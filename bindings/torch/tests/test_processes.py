@@ -162,3 +162,26 @@ def test_DEV_01_the_operands_decide_not_the_current_device(dev):
     assert torch.rand(2, device="fl_device:1").device.index == 1
     with pytest.raises(RuntimeError, match="fl_device:0 and fl_device:1|fl_device:1 and fl_device:0"):
         x + torch.ones(4, device="fl_device:0")
+
+
+def test_profile_operators_tells_routes_without_opening_the_chip(fresh):
+    r = fresh(
+        """
+        import torch, torch_fl
+        from torch import nn
+        model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 36, 8), nn.Softplus(), nn.LayerNorm(8), nn.Softmax(1))
+        before = [p.clone() for p in model.parameters()]
+        profile = torch_fl.profile_operators(model, input_shape=(1, 3, 8, 8))
+        print(profile)
+        assert not torch_fl._C.is_open(0) and torch_fl.device_count() > 0
+        names = ' '.join(r['operator'] for r in profile)
+        assert 'convolution' in names and 'relu' in names and 'softplus' in names, names
+        assert all(torch.equal(a, b) for a, b in zip(before, model.parameters()))
+        again = torch_fl.profile_operators(model, example_inputs=torch.ones(1, 3, 8, 8))
+        assert again == profile
+        torch_fl.profile_operators(lambda x: torch.special.i1e(torch.linalg.inv(x)), example_inputs=torch.eye(3))
+        torch_fl.profile_operators(lambda x: x[x > 0], example_inputs=torch.eye(3))
+        model.to('fl_device'); print(model(torch.ones(1, 3, 8, 8, device='fl_device')).sum().item())
+        """
+    ).ok()
+    assert "route" in r.out

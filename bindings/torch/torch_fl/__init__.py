@@ -11,7 +11,7 @@ from . import _load as _load_module
 _C = _load_module.load()
 
 from ._devices import Device, activate, current_device, device_count, devices, is_available, synchronize  # noqa: E402
-from ._reports import fallback, get_fallback_report, memory_summary, reset  # noqa: E402
+from ._reports import fallback, get_fallback_report, get_route_report, memory_summary, reset  # noqa: E402
 from ._profile import profile_operators  # noqa: E402
 from ._settings import (  # noqa: E402
     get_async_level,
@@ -44,6 +44,7 @@ __all__ = [
     "get_log_level",
     "get_memory_pool_size",
     "get_plugin_path",
+    "get_route_report",
     "is_available",
     "memory_summary",
     "profile_operators",

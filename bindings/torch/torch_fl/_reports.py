@@ -12,6 +12,13 @@ def get_fallback_report(as_json=False):
     return text if as_json else json.loads(text)
 
 
+def get_route_report(as_json=False):
+    """Every call counted: `routes` has totals per route (native, kernel, composite, host, declined, fallback), `ops` per operator
+    with the reason why better routes were not taken."""
+    text = _C.report("routes")
+    return text if as_json else json.loads(text)
+
+
 def reset():
     """Sets the counts of the fallback report and of the routes back to nothing."""
     _C.report_reset("fallback")

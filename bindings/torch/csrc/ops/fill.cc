@@ -9,8 +9,12 @@ namespace torch_fl {
 bool fill(Frame& f) {
   const at::Tensor& self = f.result();
   if (self.numel() == 0) return true;
+  // An expanded tensor is written once per element that it has.
+  c10::DimVector sizes(self.sizes().begin(), self.sizes().end());
+  for (int64_t d = 0; d < self.dim(); ++d)
+    if (self.stride(d) == 0) sizes[d] = 1;
   OpCall call(FLHAL_OP_FILL, self.scalar_type());
-  call.out(self);
+  call.out_as(self, sizes, self.strides());
   if (f.n_inputs() < 2) {
     call.in_scalar(c10::Scalar(0), self.scalar_type());
   } else if (f.is_tensor(1)) {

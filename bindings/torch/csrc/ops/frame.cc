@@ -70,7 +70,7 @@ const at::Tensor* fast_model(const Frame& f) {
       if (!t.defined()) continue;
       const c10::TensorImpl* impl = t.unsafeGetTensorImpl();
       if (t.is_cpu()) {                       // a wrapped number beside a tensor with dimensions
-        if (!impl->is_wrapped_number() || c10::isComplexType(t.scalar_type())) return nullptr;
+        if (!impl->is_wrapped_number() || c10::isComplexType(t.scalar_type()) || t.scalar_type() == at::kBool) return nullptr;
         continue;
       }
       if (!impl->is_contiguous()) return nullptr;
@@ -84,7 +84,7 @@ const at::Tensor* fast_model(const Frame& f) {
       }
       if (first == nullptr) first = &t;
       else if (impl->sizes() != first->sizes()) return nullptr;
-    } else if (v.isComplexDouble()) {
+    } else if (v.isComplexDouble() || (v.isBool() && f.entry.args[i].number)) {   // some ops refuse bools beside floats
       return nullptr;
     } else if (v.isTensorList() || v.isIntList()) {
       return nullptr;
@@ -108,7 +108,7 @@ c10::ScalarType fast_type(const Frame& f) {
 }
 
 void check_overlap(const Frame& f, const at::Tensor& written) {
-  at::assert_no_internal_overlap(written);
+  if (!(f.entry.row->flags & kSelfOverlap)) at::assert_no_internal_overlap(written);
   if (f.entry.row->flags & kMayOverlap) return;
   for (uint32_t i = 0; i < f.n_inputs(); ++i) {
     if (f.args[i].isTensor() && f.args[i].toTensor().defined()) {
@@ -167,6 +167,7 @@ Entry::Entry(const Row* r, c10::OperatorHandle o, Form fm) : row(r), op(o), form
   n_args = static_cast<uint32_t>(schema.arguments().size());
   n_results = static_cast<uint32_t>(schema.returns().size());
   first_out = n_args;
+  structured = op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional);
   for (uint32_t i = 0; i < n_args; ++i) {
     const c10::Argument& a = schema.arguments()[i];
     Arg arg;
@@ -178,20 +179,45 @@ Entry::Entry(const Row* r, c10::OperatorHandle o, Form fm) : row(r), op(o), form
   }
 }
 
+namespace {
+
+// The element of a 0-dim CPU tensor. item() would go through the dispatcher; numbers of Python come as these three.
+c10::Scalar element_of(const at::Tensor& t) {
+  const c10::TensorImpl* impl = t.unsafeGetTensorImpl();
+  if (!impl->is_conj() && !impl->is_neg()) {
+    switch (t.scalar_type()) {
+      case at::kDouble: return *static_cast<const double*>(t.const_data_ptr());
+      case at::kLong: return *static_cast<const int64_t*>(t.const_data_ptr());
+      case at::kBool: return *static_cast<const bool*>(t.const_data_ptr());
+      default: break;
+    }
+  }
+  return t.item();
+}
+
+}  // namespace
+
 void add_operand(Frame& f, OpCall& call, uint32_t i) {
   const c10::IValue& v = f.args[i];
   if (v.isTensor()) {
     const at::Tensor& t = v.toTensor();
     if (!t.defined()) return call.in_absent();
     if (C10_LIKELY(!t.is_cpu())) return call.in(t);
-    const bool reduced = c10::isReducedFloatingType(f.compute);
-    if (!reduced && !t.unsafeGetTensorImpl()->is_conj() && !t.unsafeGetTensorImpl()->is_neg())
-      return call.in_host(t.unsafeGetTensorImpl());
-    return call.in_scalar(t.item(), reduced && (f.entry.row->flags & kOpmathScalar) ? c10::ScalarType::Float : f.compute);
+    return call.in_scalar(element_of(t), arithmetic_type(f));
   }
   if (v.isNone()) return call.in_absent();
-  const bool reduced = c10::isReducedFloatingType(f.compute);
-  call.in_scalar(v.toScalar(), reduced && (f.entry.row->flags & kOpmathScalar) ? c10::ScalarType::Float : f.compute);
+  call.in_scalar(v.toScalar(), arithmetic_type(f));
+}
+
+// f16 and bf16 beside a number: the CPU's kernels keep the number in f32, so the whole call is said to be in f32; it is rounded
+// once all the same.
+c10::ScalarType arithmetic_type(const Frame& f) {
+  if (C10_LIKELY(!c10::isReducedFloatingType(f.compute)) || !(f.entry.row->flags & kOpmathScalar)) return f.compute;
+  for (uint32_t i = 0; i < f.n_inputs(); ++i) {
+    if (f.entry.args[i].attr != nullptr) continue;
+    if (f.args[i].isTensor() ? f.args[i].toTensor().defined() && f.args[i].toTensor().is_cpu() : f.args[i].isScalar()) return at::kFloat;
+  }
+  return f.compute;
 }
 
 void add_attrs(Frame& f, OpCall& call) {

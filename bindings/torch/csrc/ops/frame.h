@@ -36,6 +36,9 @@ inline constexpr uint32_t kOwnResults = 1u << 5;     // the handler makes result
 inline constexpr uint32_t kMayOverlap = 1u << 6;     // out= may overlap inputs as the CPU allows it
 inline constexpr uint32_t kFast = 1u << 7;           // equal dense operands of one float type give a result just like them
 
+inline constexpr uint32_t kNoOut = 1u << 8;          // PyTorch's Meta kernel of the out= form does not work
+inline constexpr uint32_t kSelfOverlap = 1u << 9;    // the CPU writes tensors that overlap themselves (fill_)
+
 struct Frame;
 using Handler = bool (*)(Frame&);
 
@@ -67,6 +70,8 @@ struct Entry {
   };
   c10::SmallVector<Arg, 12> args;
   uint64_t id = 0;
+  bool structured = false;                 // torch has a C++ shape function for it
+  std::optional<c10::OperatorHandle> functional;   // of a structured out= form: the form whose arguments are checked
 
   Entry(const Row* row, c10::OperatorHandle op, Form form);
 };
@@ -110,6 +115,8 @@ struct Frame {
   }
 };
 
+// The arithmetic type that flhal is told.
+c10::ScalarType arithmetic_type(const Frame& f);
 // Adds argument i as an input: a device tensor, a number of the host (rounded to the arithmetic type), or absent.
 void add_operand(Frame& f, OpCall& call, uint32_t i);
 void add_attrs(Frame& f, OpCall& call);
@@ -137,6 +144,7 @@ bool div_mode(Frame& f);
 bool clamp_min(Frame& f);
 bool clamp_max(Frame& f);
 bool pow_any(Frame& f);
+bool infinity_of_sign(Frame& f);
 bool fill(Frame& f);
 bool reduce(Frame& f);
 bool reduce_all(Frame& f);

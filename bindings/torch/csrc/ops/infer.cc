@@ -147,11 +147,13 @@ OutSpec spec_of(const at::Tensor& t) {
   return s;
 }
 
-// Runs the Meta kernel. True when the answer may be remembered.
-bool ask_meta(const Frame& f, Spec* spec) {
+// A backend without kernels: structured operators come to torch's default implementation there, which is the shape function.
+constexpr c10::DispatchKey kShapeKey = c10::DispatchKey::IPU;
+
+torch::jit::Stack meta_stack(const Frame& f, uint32_t n) {
   torch::jit::Stack stack;
-  stack.reserve(f.entry.n_args);
-  for (uint32_t i = 0; i < f.entry.n_args; ++i) {
+  stack.reserve(n);
+  for (uint32_t i = 0; i < n; ++i) {
     bool seen = false;   // x.add_(x): one tensor stays one tensor
     if (f.args[i].isTensor() && f.args[i].toTensor().defined())
       for (uint32_t j = 0; j < i && !seen; ++j)
@@ -161,15 +163,28 @@ bool ask_meta(const Frame& f, Spec* spec) {
         }
     if (!seen) stack.push_back(meta_of(f.args[i]));
   }
-  {
-    at::AutoDispatchBelowADInplaceOrView below;
-    f.entry.op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
+  return stack;
+}
+
+// Runs the shape function. True when the answer may be remembered.
+bool ask_meta(const Frame& f, Spec* spec) {
+  const Entry& e = f.entry;
+  at::AutoDispatchBelowADInplaceOrView below;
+  if (e.functional) {
+    torch::jit::Stack arguments = meta_stack(f, e.first_out);
+    e.functional->redispatchBoxed(c10::DispatchKeySet(kShapeKey), &arguments);
   }
+  torch::jit::Stack stack = meta_stack(f, e.n_args);
+  const bool by_shape = e.structured && e.form != Form::kOut;
+  if (const c10::KernelFunction* direct = by_shape ? shape_function(e.name) : nullptr)
+    direct->callBoxed(e.op, c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
+  else
+    e.op.redispatchBoxed(c10::DispatchKeySet(by_shape ? kShapeKey : c10::DispatchKey::Meta), &stack);
   spec->outs.clear();
   bool keep = true;
-  for (uint32_t i = 0; i < f.entry.n_results; ++i) {
+  for (uint32_t i = 0; i < e.n_results; ++i) {
     spec->outs.push_back(spec_of(stack[i].isTensor() ? stack[i].toTensor() : at::Tensor()));
-    if (f.entry.form == Form::kOut && f.args[f.entry.first_out + i].toTensor().sizes() != spec->outs.back().sizes)
+    if (e.form == Form::kOut && f.args[e.first_out + i].toTensor().sizes() != c10::IntArrayRef(spec->outs.back().sizes))
       keep = false;      // it was resized, perhaps with a warning: both shall happen each time
   }
   return keep;

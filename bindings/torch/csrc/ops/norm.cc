@@ -58,6 +58,8 @@ bool batch_norm(Frame& f) {
   if (x.numel() == 0) return f.decline("batch_norm of nothing");
   const bool has_training = f.n_inputs() == 8;
   const bool training = has_training && f.args[5].toBool();
+  if (!training && f.fresh_results())   // the CPU saves nothing then, whatever the Meta kernel says
+    for (uint32_t i = 1; i < 3; ++i) f.results[i] = f.temporary({0}, f.results[i].scalar_type());
   OpCall call(FLHAL_OP_BATCH_NORM, x.scalar_type());
   call.out(f.result(0));
   for (uint32_t i = 1; i < 3; ++i) {

@@ -1,5 +1,8 @@
 // csrc/ops/pointwise.cc: one result element from one element of each operand; broadcasting and conversion happen in flhal.
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
+
+#include <limits>
 
 #include "csrc/ops/frame.h"
 
@@ -8,8 +11,11 @@ namespace {
 
 bool run_pointwise(Frame& f, uint32_t op, bool swapped) {
   const at::Tensor& out = f.result();
+  TORCH_CHECK(op != FLHAL_OP_RELU || f.compute != at::kBool, "Boolean inputs not supported for relu");
   if (out.numel() == 0) return true;
-  OpCall call(op, f.compute);
+  if ((f.entry.row->flags & kSelfOverlap) && at::has_internal_overlap(out) != at::MemOverlap::No)
+    return f.decline("the result overlaps itself");
+  OpCall call(op, arithmetic_type(f));
   call.out(out);
   uint32_t order[2] = {swapped ? 1u : 0u, swapped ? 0u : 1u};
   for (uint32_t i = 0; i < f.n_inputs(); ++i) {
@@ -31,10 +37,27 @@ bool div_mode(Frame& f) {
   uint32_t op = mode.isNone() ? FLHAL_OP_DIV : mode.toStringRef() == "floor" ? FLHAL_OP_DIV_FLOOR : FLHAL_OP_DIV_TRUNC;
   if (f.result().numel() == 0) return true;
   if (mode.isNone() && c10::isIntegralType(f.compute, true)) f.compute = f.result().scalar_type();
-  OpCall call(op, f.compute);
+  OpCall call(op, arithmetic_type(f));
   call.out(f.result());
   add_operand(f, call, 0);
   add_operand(f, call, 1);
+  return f.submit(call);
+}
+
+// isposinf, isneginf: equal to that infinity. Integers have none.
+bool infinity_of_sign(Frame& f) {
+  if (f.result().numel() == 0) return true;
+  const bool negative = f.entry.name.find("isneginf") != std::string::npos;
+  if (c10::isIntegralType(f.compute, true)) {
+    OpCall none(FLHAL_OP_FILL, f.result().scalar_type());
+    none.out(f.result());
+    none.in_scalar(c10::Scalar(false), f.result().scalar_type());
+    return f.submit(none);
+  }
+  OpCall call(FLHAL_OP_EQ, f.compute);
+  call.out(f.result());
+  call.in(f.tensor(0));
+  call.in_scalar(c10::Scalar(negative ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity()), f.compute);
   return f.submit(call);
 }
 

@@ -3,6 +3,7 @@
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/argsort.h>
+#include <ATen/ops/empty_like.h>
 
 #include <limits>
 
@@ -174,6 +175,8 @@ bool native_dropout(Frame& f) {
 
 // native_dropout_backward(grad_output, mask, scale)
 bool native_dropout_backward(Frame& f) {
+  if (!c10::isFloatingType(f.tensor(0).scalar_type())) return f.decline("dropout of integers");
+  f.results.push_back(at::empty_like(f.tensor(0)));   // the Meta kernel forgets the strides
   if (f.result().numel() == 0) return true;
   return scaled_mask(f, f.result(), f.tensor(0), f.tensor(1), f.args[2].toDouble());
 }

@@ -66,8 +66,12 @@ Form form_of(const c10::FunctionSchema& schema) {
   return writes_self ? Form::kInplace : Form::kFunctional;
 }
 
-void add(torch::Library& m, const Row& row, const c10::OperatorHandle& op, Form form) {
+void add(torch::Library& m, const Row& row, const c10::OperatorHandle& op, Form form,
+         std::optional<c10::OperatorHandle> functional = std::nullopt) {
   auto entry = std::make_unique<Entry>(&row, op, form);
+  if (functional && form == Form::kOut &&
+      functional->hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional))
+    entry->functional = functional;
   entries()[entry->name] = entry.get();
   if (is_hot(entry->name)) {
     entry.release();      // hot.cc registers the kernel; the entry serves its slow path
@@ -97,8 +101,9 @@ void register_rows(torch::Library& m) {
         std::optional<c10::OperatorHandle> handle = dispatcher.findSchema(other);
         if (!handle || !handle->hasKernelForDispatchKey(c10::DispatchKey::Meta)) continue;
         const bool inplace = family.size() > name.size();
+        if (!inplace && (row.flags & kNoOut)) continue;
         if (inplace ? is_inplace_form(op.schema(), handle->schema()) : is_out_form(op.schema(), handle->schema()))
-          add(m, row, *handle, inplace ? Form::kInplace : Form::kOut);
+          add(m, row, *handle, inplace ? Form::kInplace : Form::kOut, op);
       }
     }
   }

@@ -119,8 +119,8 @@ Status does_not_broadcast(const PreparedCall& p, uint32_t i, const flhal_tensor&
               sizes_text(t), sizes_text(tensor_of(*p.source, 0)));
 }
 
-Status operand_out_of_place(const PreparedCall& p, uint32_t i, const flhal_tensor& t, const Located& place,
-                            uint64_t bytes) {
+Status operand_out_of_place(const PreparedCall& p, uint32_t i, const flhal_tensor& t, uint64_t bytes) {
+  Located place = AddressMap::locate(t.address);
   std::string name = operand_name(p, i);
   if (!place.slab)
     return fail(FLHAL_E_INVALID,
@@ -130,6 +130,9 @@ Status operand_out_of_place(const PreparedCall& p, uint32_t i, const flhal_tenso
   if (place.slab->device != p.device)
     return fail(FLHAL_E_INVALID, "flhal_op_run: {} lies on device {} ({}), the stream is of device {} ({}); copy it there",
                 name, place.slab->device->index, place.slab->device->name, p.device->index, p.device->name);
+  if (place.block_bytes == 0)
+    return fail(FLHAL_E_INVALID, "flhal_op_run: {} lies at {:#x}, in memory that was freed or lost with its device", name,
+                t.address);
   uint64_t offset = t.address - place.block_base;
   return fail(FLHAL_E_INVALID,
               "flhal_op_run: {} spans bytes [{}, {}) of an allocation of {} bytes; sizes {}, strides {}, {} bytes an "
@@ -143,6 +146,9 @@ Status malformed_dtype_or_address(const PreparedCall& p) {
     const flhal_tensor& t = tensor_of(*p.source, i);
     if (t.flags & FLHAL_TENSOR_ABSENT) continue;
     uint32_t element = FLHAL_DTYPE_BYTES(t.dtype);
+    if (t.layout != 0)
+      return fail(FLHAL_E_INVALID, "flhal_op_run: {} has layout {}; only 0 (strided) is defined", operand_name(p, i),
+                  t.layout);
     if (t.dtype >> 16 != 1 || element == 0)
       return fail(FLHAL_E_INVALID, "flhal_op_run: {} has dtype {:#x}; one lane of whole bytes is needed",
                   operand_name(p, i), t.dtype);

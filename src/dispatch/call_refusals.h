@@ -14,7 +14,7 @@ namespace flhal {
 [[gnu::cold]] Status output_overlaps_itself(const PreparedCall& p, uint32_t i, const flhal_tensor& t);
 [[gnu::cold]] Status does_not_broadcast(const PreparedCall& p, uint32_t i, const flhal_tensor& t);
 [[gnu::cold]] Status operand_out_of_place(const PreparedCall& p, uint32_t i, const flhal_tensor& t,
-                                          const Located& place, uint64_t bytes);
+                                          uint64_t bytes);
 [[gnu::cold]] Status malformed_dtype_or_address(const PreparedCall& p);
 
 Status take_special_operand(const PreparedCall& p, uint32_t i, const flhal_tensor& t, flhal_tensor_v1* out);

@@ -28,9 +28,21 @@ inline bool dense_view(const int64_t* sizes, const int64_t* strides, uint32_t ra
 
 inline bool same_view(const int64_t* sizes_a, const int64_t* strides_a, const int64_t* sizes_b,
                       const int64_t* strides_b, uint32_t rank) {
-  int64_t different = 0;
-  for (uint32_t d = 0; d < rank; ++d) different |= (sizes_a[d] ^ sizes_b[d]) | (strides_a[d] ^ strides_b[d]);
-  return different == 0;
+  // Two dimensions at a time, the usual ranks without a loop: half the instructions of the plain one.
+  typedef int64_t Pair __attribute__((vector_size(16), aligned(8), may_alias));
+  auto differ = [&](uint32_t d) {
+    auto at = [d](const int64_t* p) { return *reinterpret_cast<const Pair*>(p + d); };
+    return (at(sizes_a) ^ at(sizes_b)) | (at(strides_a) ^ at(strides_b));
+  };
+  int64_t rest = 0;
+  if (rank & 1) rest = (sizes_a[rank - 1] ^ sizes_b[rank - 1]) | (strides_a[rank - 1] ^ strides_b[rank - 1]);
+  if (rank < 2) return rest == 0;
+  Pair different = differ(0);
+  if (rank >= 4) {
+    different |= differ(2);
+    for (uint32_t d = 4; d + 2 <= rank; d += 2) different |= differ(d);
+  }
+  return (different[0] | different[1] | rest) == 0;
 }
 
 // The general case: any sizes and strides. False: malformed (negative size or stride, too large); `what` says which.

@@ -33,14 +33,18 @@ Status take_special_operand(const PreparedCall& p, uint32_t i, const flhal_tenso
 
 Status make_room(PreparedCall& p) {
   const flhal_op_call& call = *p.source;
+  auto more = [&]() -> PreparedCall::More& {
+    if (!p.more) p.more = std::make_unique<PreparedCall::More>();
+    return *p.more;
+  };
   if (p.n_tensors > kInlineTensors) {
-    p.more_tensors = std::make_unique_for_overwrite<flhal_tensor_v1[]>(p.n_tensors);
-    p.tensors = p.more_tensors.get();
+    more().tensors = std::make_unique_for_overwrite<flhal_tensor_v1[]>(p.n_tensors);
+    p.tensors = p.more->tensors.get();
   }
   if (call.n_attrs == 0) {
     if (p.n_tensors > kInlineTensors) {
-      p.more_words = std::make_unique_for_overwrite<uint64_t[]>(2 + (p.n_tensors + 1) / 2);
-      p.words = p.more_words.get();
+      more().words = std::make_unique_for_overwrite<uint64_t[]>(3 + (p.n_tensors + 1) / 2);
+      p.words = p.more->words.get();
     }
     return FLHAL_OK;
   }
@@ -50,10 +54,10 @@ Status make_room(PreparedCall& p) {
                 p.def->name, call.n_attrs, call.attr_stride, kLimit, sizeof(flhal_attr));
   p.attr_copies = p.attrs;
   if (call.n_attrs > opset::kMaxAttrs) {
-    p.more_attrs = std::make_unique_for_overwrite<flhal_attr_v1[]>(call.n_attrs);
-    p.attr_copies = p.more_attrs.get();
+    more().attrs = std::make_unique_for_overwrite<flhal_attr_v1[]>(call.n_attrs);
+    p.attr_copies = p.more->attrs.get();
   }
-  uint64_t words = 2 + (p.n_tensors + 1) / 2;
+  uint64_t words = 3 + (p.n_tensors + 1) / 2;
   for (uint32_t i = 0; i < call.n_attrs; ++i) {
     auto& a = *reinterpret_cast<const flhal_attr*>(reinterpret_cast<const char*>(call.attrs) +
                                                    uint64_t(i) * call.attr_stride);
@@ -64,8 +68,8 @@ Status make_room(PreparedCall& p) {
     words += 3 + more;
   }
   if (words > kInlineWords || p.n_tensors > kInlineTensors) {
-    p.more_words = std::make_unique_for_overwrite<uint64_t[]>(words);
-    p.words = p.more_words.get();
+    more().words = std::make_unique_for_overwrite<uint64_t[]>(words);
+    p.words = p.more->words.get();
   }
   return FLHAL_OK;
 }

@@ -19,6 +19,7 @@ struct Plan {
   uint32_t counter = 0;                 // row of counters.h; 0: not counted
   std::unique_ptr<uint64_t[]> words;    // the whole key: a hash alone could name a wrong plan
   uint32_t route = FLHAL_ROUTE_DECLINED;
+  bool plain = false;                   // native or kernel route, without logging: run at once
   bool logs = false;                    // log_level was debug when it was made
   bool redirect = false;                // a class entry that only says: ask again with the exact key of `depends_on`
   uint64_t depends_on = 0;              // FLHAL_DEPENDS_*
@@ -30,6 +31,8 @@ struct Plan {
 
   // Does the call. FLHAL_DECLINED: the route withdrew and nothing was written.
   virtual Status run(PreparedCall& p) = 0;
+  // The same for plain plans, which need no more than this.
+  virtual Status run_plain(Stream* stream, const flhal_op_call_v1& call);
 
   void retain() { references.fetch_add(1, std::memory_order_relaxed); }
   void release() {

@@ -29,7 +29,7 @@ enum class Layout : uint32_t {
 
 inline constexpr uint32_t kInlineTensors = 12;
 inline constexpr uint32_t kMaxIntsInKey = 8;                  // longer lists put the key on the heap
-inline constexpr uint32_t kInlineWords = 2 + kInlineTensors / 2 + opset::kMaxAttrs * (2 + kMaxIntsInKey);
+inline constexpr uint32_t kInlineWords = 3 + kInlineTensors / 2 + opset::kMaxAttrs * (2 + kMaxIntsInKey);
 
 // Set by composites in their parts when a route is forced: the force is meant for the whole, not for the parts.
 inline constexpr uint32_t kCallInner = 1u << 7;
@@ -38,7 +38,7 @@ inline constexpr uint32_t kCallInner = 1u << 7;
 enum class Prepare : uint32_t { kRun, kPlaceholder };
 
 struct PreparedCall {
-  PreparedCall() {}   // NOLINT: nothing is initialised on purpose, prepare() writes what is used
+  PreparedCall() {}   // NOLINT: next to nothing is initialised on purpose, prepare() writes what is used
   PreparedCall(const PreparedCall&) = delete;
 
   Stream* stream;
@@ -50,7 +50,8 @@ struct PreparedCall {
   uint64_t partial_inputs;         // bit i: input i overlaps an output and must be copied first
   bool empty_output;               // no given output has an element: nothing to do
   bool empty_input;                // some given input has no element
-  bool wide;                       // an operand spans 2^31 bytes or more
+  bool empty_handled = false;      // ... and empty_calls.cc has sent it the ordinary way
+  bool rare() const { return empty_output | empty_input | (partial_inputs != 0); }
 
   uint64_t hash;
   uint64_t* words;                 // the class key
@@ -61,9 +62,12 @@ struct PreparedCall {
   flhal_tensor_v1 inline_tensors[kInlineTensors];
   flhal_attr_v1 attrs[opset::kMaxAttrs];
   uint64_t inline_words[kInlineWords];
-  std::unique_ptr<flhal_tensor_v1[]> more_tensors;   // used instead of the inline ones when those are too few
-  std::unique_ptr<uint64_t[]> more_words;
-  std::unique_ptr<flhal_attr_v1[]> more_attrs;
+  struct More {                    // what does not fit above
+    std::unique_ptr<flhal_tensor_v1[]> tensors;
+    std::unique_ptr<uint64_t[]> words;
+    std::unique_ptr<flhal_attr_v1[]> attrs;
+  };
+  std::unique_ptr<More> more;
 };
 
 // The prefix both call structs share, and the tail both tensors share, are copied as bytes.
@@ -83,7 +87,8 @@ static_assert(offsetof(flhal_attr, v) == offsetof(flhal_attr_v1, v));
 
 // Checks the call and fills `p`. FLHAL_E_INVALID with a sentence when an operand leaves its allocation, lies on another
 // device, overlaps itself as an output or breaks the shape rule.
-Status prepare(PreparedCall& p, Stream* stream, Device* device, const flhal_op_call* call, Prepare mode);
+// (prepare_inline of prepare.h does it for flhal_op_run.)
+Status prepare_placeholder(PreparedCall& p, Device* device, const flhal_op_call* call);
 
 // Continues the key with what `depends_on` asks for. `words` must hold exact_words(p).
 uint32_t exact_words(const PreparedCall& p);
@@ -92,6 +97,19 @@ uint32_t append_exact(const PreparedCall& p, uint64_t depends_on, uint64_t* word
 inline uint64_t mix(uint64_t hash, uint64_t word) {
   hash = (hash ^ word) * 0x9E3779B97F4A7C15ull;
   return hash ^ (hash >> 29);
+}
+
+inline constexpr uint64_t kHashSeed = 0x243f6a8885a308d3ull;
+
+// The key's first two words. One word for alignment, width and alias of the whole call: a word per operand would cost more
+// and split classes finer. Slabs begin at multiples of 256 on the chip too, so the application's addresses (here: or-ed)
+// tell the chip's alignment.
+inline uint64_t key_word0(uint32_t op, uint32_t n_outputs, flhal_dtype compute, uint32_t device) {
+  return uint64_t(op) | uint64_t(n_outputs) << 16 | uint64_t(compute) << 24 | uint64_t(device) << 48;
+}
+inline uint64_t key_word1(uint64_t addresses, bool wide, uint64_t alias, uint32_t n_tensors, uint32_t flags) {
+  uint64_t align = (addresses & 63) == 0 ? 2 : (addresses & 15) == 0 ? 1 : 0;
+  return align | uint64_t(wide) << 2 | alias << 3 | uint64_t(n_tensors) << 36 | uint64_t(flags) << 56;
 }
 
 inline const flhal_tensor& tensor_of(const flhal_op_call& call, uint32_t i) {

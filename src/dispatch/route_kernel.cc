@@ -24,8 +24,8 @@ struct KernelRoutePlan final : Plan {
   std::unique_ptr<kernels::KernelPlan> kernel;
   flhal_p_function* function = nullptr;
 
-  Status launch(PreparedCall& p, kernels::LaunchArgs& args) {
-    kernel->arguments(p.call, args);
+  Status launch(Stream* stream, const flhal_op_call_v1& call, kernels::LaunchArgs& args) {
+    kernel->arguments(call, args);
     flhal_p_launch_v1 launch;
     launch.struct_size = sizeof launch;
     launch.struct_type = FLHAL_ST_LAUNCH;
@@ -39,31 +39,33 @@ struct KernelRoutePlan final : Plan {
     launch.args = args.args;
     launch.n_args = args.n_args;
     launch.arg_stride = sizeof(flhal_p_arg);
-    return p.stream->submit(def->name, [&](flhal_p_stream* stream) {
-      return device->plugin->table.launch(device->handle, stream, &launch);
+    return stream->submit(def->name, [&](flhal_p_stream* queue) {
+      return device->plugin->table.launch(device->handle, queue, &launch);
     });
   }
 
-  Status run(PreparedCall& p) override {
+  Status run(PreparedCall& p) override { return run_plain(p.stream, p.call); }
+
+  Status run_plain(Stream* stream, const flhal_op_call_v1& call) override {
     kernels::LaunchArgs args;
-    if (__builtin_expect(kernel->can_fail, 0)) return run_checked(p, args);
-    return launch(p, args);
+    if (__builtin_expect(kernel->can_fail, 0)) return run_checked(stream, call, args);
+    return launch(stream, call, args);
   }
 
-  Status run_checked(PreparedCall& p, kernels::LaunchArgs& args) {
-    if (!p.stream->asynchronous) {
+  Status run_checked(Stream* stream, const flhal_op_call_v1& call, kernels::LaunchArgs& args) {
+    if (!stream->asynchronous) {
       kernels::KernelError error;
       args.error = &error;
-      FLHAL_TRY(launch(p, args));
+      FLHAL_TRY(launch(stream, call, args));
       if (error.code == 0) return FLHAL_OK;
       return fail(FLHAL_E_INVALID, "flhal_op_run: {}: {}", def->name, kernels::kernel_error_text(error));
     }
     auto pending = std::make_unique<PendingError>();
-    pending->stream = p.stream;
+    pending->stream = stream;
     pending->op = def->name;
     args.error = &pending->error;
-    Status done = launch(p, args);
-    Point point = p.stream->here();
+    Status done = launch(stream, call, args);
+    Point point = stream->here();
     retire(&point, 1, PendingError::look, pending.release());
     return done;
   }

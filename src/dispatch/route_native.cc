@@ -33,22 +33,26 @@ struct NativePlan final : Plan {
   std::mutex more_mutex;
   std::vector<Stream*> more_streams;
 
-  Status run(PreparedCall& p) override {
-    if (__builtin_expect(p.stream->asynchronous && only_stream.load(std::memory_order_relaxed) != p.stream, 0))
-      note_stream(p.stream);
-    if (__builtin_expect(workspace_bytes != 0, 0)) {
-      FLHAL_ASSIGN(Temporary workspace, Temporary::make(p.stream, workspace_bytes));
-      const Slab* slab = AddressMap::find(workspace.address());
-      flhal_p_place place = place_of(slab, workspace.address() - slab->base);
-      return run_with(p, &place);
-    }
-    return run_with(p, nullptr);
+  Status run(PreparedCall& p) override { return run_plain(p.stream, p.call); }
+
+  Status run_plain(Stream* stream, const flhal_op_call_v1& call) override {
+    if (__builtin_expect(stream->asynchronous && only_stream.load(std::memory_order_relaxed) != stream, 0))
+      note_stream(stream);
+    if (__builtin_expect(workspace_bytes != 0, 0)) return run_with_workspace(stream, call);
+    return run_with(stream, call, nullptr);
   }
 
-  Status run_with(PreparedCall& p, const flhal_p_place* workspace) {
+  [[gnu::noinline]] Status run_with_workspace(Stream* stream, const flhal_op_call_v1& call) {
+    FLHAL_ASSIGN(Temporary workspace, Temporary::make(stream, workspace_bytes));
+    const Slab* slab = AddressMap::find(workspace.address());
+    flhal_p_place place = place_of(slab, workspace.address() - slab->base);
+    return run_with(stream, call, &place);
+  }
+
+  [[gnu::always_inline]] inline Status run_with(Stream* stream, const flhal_op_call_v1& call, const flhal_p_place* workspace) {
     bool declined = false;
-    Status done = p.stream->submit(def->name, [&](flhal_p_stream* stream) {
-      flhal_status answer = device->plugin->ops.plan_run(handle, stream, &p.call, workspace);
+    Status done = stream->submit(def->name, [&](flhal_p_stream* queue) {
+      flhal_status answer = device->plugin->ops.plan_run(handle, queue, &call, workspace);
       if (__builtin_expect(answer == FLHAL_DECLINED, 0)) {
         declined = true;
         return FLHAL_OK;

@@ -37,6 +37,10 @@ const char* route_name(uint32_t route) {
   return names[route];
 }
 
+Status Plan::run_plain(Stream*, const flhal_op_call_v1&) {
+  return fail(FLHAL_E_INTERNAL, "flhal_op_run: {}: route {} is not plain", def->name, route_name(route));
+}
+
 PlanRef choose_route(const PreparedCall& p, uint32_t without, const char* withdrawn_reason) {
   ForcedRoute forced = config().route.load(std::memory_order_relaxed);
   if (p.source->flags & kCallInner) forced = ForcedRoute::kAuto;
@@ -73,6 +77,7 @@ PlanRef choose_route(const PreparedCall& p, uint32_t without, const char* withdr
   plan->device = p.device;
   plan->reason = interned(reasons);
   plan->logs = log_enabled(kLogDebug);
+  plan->plain = !plan->logs && (plan->route == FLHAL_ROUTE_NATIVE || plan->route == FLHAL_ROUTE_KERNEL);
   plan->counter = counter_row(p.device->index, p.def->name, plan->route, plan->reason);
   return PlanRef(plan);
 }

@@ -1,6 +1,5 @@
-// src/dispatch/run.cc: flhal_op_run's body: prepare, find the plan, run it.
-//
-// Cost of a hit, three dense operands of rank 4, up to the plugin call: see bench/op_bench.cc and docs/why/dispatch.md.
+// src/dispatch/run.cc: flhal_op_run for every call: prepare, find the plan, run it. The plainest calls are done in
+// hot_path.cc and come here only when something is new.
 #include <flhal/ops.h>
 
 #include <array>
@@ -12,6 +11,7 @@
 #include "dispatch/empty_calls.h"
 #include "dispatch/fallback_policy.h"
 #include "dispatch/plan_cache.h"
+#include "dispatch/prepare.h"
 #include "memory/pool.h"
 
 namespace flhal {
@@ -78,44 +78,49 @@ Status run_with_copies(const PreparedCall& p) {
   return run_call(p.stream, &call);
 }
 
-Status run_rare(PreparedCall& p) {
+// Everything but a plain hit.
+[[gnu::noinline]] Status run_slowly(PreparedCall& p, ThreadState& thread) {
   if (p.empty_output) return FLHAL_OK;
   if (p.partial_inputs) return run_with_copies(p);
-  return run_with_empty_input(p);
+  if (p.empty_input && !p.empty_handled) {
+    p.empty_handled = true;
+    return run_with_empty_input(p);
+  }
+  FLHAL_ASSIGN(Plan * plan, plan_for(p, thread));
+  return run_other_plans(p, thread, share(plan));
+}
+
+[[gnu::noinline]] Status run_withdrawn(PreparedCall& p, ThreadState& thread, Plan* plan) {
+  FLHAL_ASSIGN(Plan * next, replace_withdrawn(p, thread, plan));
+  return run_other_plans(p, thread, share(next));
 }
 
 }  // namespace
 
-Status run_prepared(PreparedCall& p) {
+Status run_prepared(PreparedCall& p) { return run_slowly(p, thread_state()); }
+
+Status run_call_generally(Stream* stream, const flhal_op_call* call) {
+  PreparedCall p;
+  FLHAL_TRY(prepare_inline(p, stream, stream->device, call, Prepare::kRun));
   ThreadState& thread = thread_state();
   const PlanSlot& slot = thread.slots[class_slot(p.hash)];
   Plan* plan = slot.plan;
-  if (__builtin_expect(!in_table(slot, p.hash, p.words, p.n_words, stamp_of(*p.device)) || plan->redirect, 0)) {
-    FLHAL_ASSIGN(plan, plan_for_slowly(p, thread));
-  }
-  // Routes that call back into dispatch may drive the plan out of the table: they, and logging, hold a reference.
-  if (__builtin_expect(plan->route > FLHAL_ROUTE_KERNEL || plan->logs, 0))
-    return run_other_plans(p, thread, share(plan));
+  if (__builtin_expect(!in_table(slot, p.hash, p.words, p.n_words, stamp_of(*p.device)), 0))
+    return run_slowly(p, thread);
+  // `plain`: native or kernel. Routes that call back into dispatch may drive their plan out of the table; they, redirects
+  // and logging take the slow way, which holds a reference.
+  if (__builtin_expect(!plan->plain || p.rare(), 0)) return run_slowly(p, thread);
   Status done = plan->run(p);
   if (__builtin_expect(done.ok(), 1)) {
     thread.count(plan->counter);
     return FLHAL_OK;
   }
-  if (done.code() != FLHAL_DECLINED) return done;
-  FLHAL_ASSIGN(Plan * next, replace_withdrawn(p, thread, plan));
-  return run_other_plans(p, thread, share(next));
-}
-
-Status run_call(Stream* stream, const flhal_op_call* call) {
-  PreparedCall p;
-  FLHAL_TRY(prepare(p, stream, stream->device, call, Prepare::kRun));
-  if (__builtin_expect(p.empty_output | p.empty_input | (p.partial_inputs != 0), 0)) return run_rare(p);
-  return run_prepared(p);
+  return done.code() == FLHAL_DECLINED ? run_withdrawn(p, thread, plan) : done;
 }
 
 Status route_of_call(Device* device, const flhal_op_call* call, uint32_t* out_route, const char** out_reason) {
   PreparedCall p;
-  FLHAL_TRY(prepare(p, nullptr, device, call, Prepare::kPlaceholder));
+  FLHAL_TRY(prepare_placeholder(p, device, call));
   FLHAL_ASSIGN(Plan * plan, plan_for(p, thread_state()));
   *out_route = plan->route;
   *out_reason = plan->reason;

@@ -40,7 +40,7 @@ Registry& registry() {
 
 }  // namespace
 
-thread_local ThreadState* t_dispatch = nullptr;
+thread_local constinit ThreadState* t_dispatch = nullptr;
 
 void give_back(ThreadState* t) {
   Registry& r = registry();

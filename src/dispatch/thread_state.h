@@ -62,7 +62,7 @@ inline uint32_t exact_slot(uint64_t hash, uint64_t class_hash) {
 }
 static_assert(kSlots == 1u << (64 - 55));
 
-extern thread_local ThreadState* t_dispatch;
+extern thread_local constinit ThreadState* t_dispatch;   // constinit: no wrapper call to look whether it was made
 ThreadState* make_thread_state();                // registers the thread; never fails but by bad_alloc
 inline ThreadState& thread_state() {
   ThreadState* t = t_dispatch;

@@ -15,7 +15,9 @@ constexpr OpDef base(uint32_t number, const char* name, const char* formula) {
   return d;
 }
 constexpr OpDef unary(uint32_t number, const char* name, const char* formula) {
-  return base(number, name, formula).in("x");
+  OpDef d = base(number, name, formula).in("x");
+  d.fast_counts = 1 | 1ull << 32;
+  return d;
 }
 // A unary function of real or complex numbers that is not exact.
 constexpr OpDef curve(uint32_t number, const char* name, const char* formula) {
@@ -25,7 +27,9 @@ constexpr OpDef test(uint32_t number, const char* name, const char* formula) {
   return unary(number, name, formula).of(Dtypes::kAny).gives(OutDtype::kBool).within(Tolerance::kExact);
 }
 constexpr OpDef binary(uint32_t number, const char* name, const char* formula) {
-  return base(number, name, formula).in("a").in("b");
+  OpDef d = base(number, name, formula).in("a").in("b");
+  d.fast_counts = 1 | 2ull << 32;
+  return d;
 }
 constexpr OpDef compare(uint32_t number, const char* name, const char* formula) {
   return binary(number, name, formula).of(Dtypes::kAny).gives(OutDtype::kBool).within(Tolerance::kExact);
@@ -34,7 +38,9 @@ constexpr OpDef bits(uint32_t number, const char* name, const char* formula) {
   return binary(number, name, formula).of(Dtypes::kIntegral).within(Tolerance::kExact);
 }
 constexpr OpDef backward(uint32_t number, const char* name, const char* saved, const char* formula) {
-  return base(number, name, formula).in("grad").in(saved).of(Dtypes::kFloat);
+  OpDef d = base(number, name, formula).in("grad").in(saved).of(Dtypes::kFloat);
+  d.fast_counts = 1 | 2ull << 32;
+  return d;
 }
 
 constexpr OpDef kRows[] = {

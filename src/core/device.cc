@@ -50,6 +50,7 @@ Status load_late(Plugin& plugin, bool* now) {
     if (Refusal refusal = load_library(file, plugin.id, fresh)) return refusal.as_status();
     if (fresh.has_streams != plugin.has_streams || fresh.has_ops != plugin.has_ops || fresh.has_kernels != plugin.has_kernels)
       return fail(FLHAL_E_ABI, "plugin {} was replaced by another build since its devices were counted; start the process again", plugin.id);
+    for (const std::string& text : fresh.notes) load_report_note({"note", plugin.id, fmt::format("plugin {}: {}", plugin.id, text), ""});
     plugin.host = fresh.host;
     plugin.table = fresh.table;
     plugin.ops = fresh.ops;

@@ -1,15 +1,8 @@
 """What both demo models share: run on the CPU and on the chip, compare, count routes, time both interleaved."""
 
 import statistics
+import sys
 import time
-
-
-def total(route_report: dict) -> dict:
-    """Calls per route of flhal's route report, fallbacks of the framework included."""
-    counts = dict.fromkeys(("native", "kernel", "composite", "host", "fallback"), 0)
-    for row in route_report["rows"]:
-        counts[row["route"]] = counts.get(row["route"], 0) + int(row["calls"])
-    return counts
 
 
 def compare(name, on_cpu, to_device, on_device, rounds):
@@ -33,15 +26,16 @@ def compare(name, on_cpu, to_device, on_device, rounds):
     _, expected = timed(on_cpu)
     torch_fl.reset()
     first, result = timed(chip)
-    routes = total(torch_fl.get_route_report())
+    routes = torch_fl.get_route_report()["routes"]
     fallbacks = torch_fl.get_fallback_report()
 
     cpu_times, chip_times = [], []
     for done in range(rounds):
         cpu_times.append(timed(on_cpu)[0])
         chip_times.append(timed(chip)[0])
-        print(f"\r  timing round {done + 1} of {rounds}", end="", flush=True)
-    print()
+        if sys.stdout.isatty():
+            print(f"\r  timing round {done + 1} of {rounds}", end="", flush=True)
+    print(f"\r  timed {rounds} interleaved rounds", flush=True)
     cpu, device = statistics.median(cpu_times), statistics.median(chip_times)
     return {
         "name": name,
@@ -50,7 +44,7 @@ def compare(name, on_cpu, to_device, on_device, rounds):
         "largest_difference": float((result - expected).abs().max()),
         "largest_value": float(expected.abs().max()),
         "routes": routes,
-        "fallbacks": fallbacks,
+        "fallbacks": fallbacks["ops"],
         "seconds_first": first,
         "seconds_cpu": cpu,
         "seconds_device": device,
@@ -72,4 +66,4 @@ def print_facts(facts: dict) -> None:
     table.add_row("time per batch", f"{facts['seconds_device'] * 1e3:.1f} ms on the chip, {facts['seconds_cpu'] * 1e3:.1f} ms "
                                     f"on PyTorch's CPU: ratio {facts['ratio']:.2f} (medians, interleaved, {facts['threads']} threads)")
     table.add_row("first run on the chip", f"{facts['seconds_first'] * 1e3:.0f} ms")
-    Console(highlight=False).print(table)
+    Console(highlight=False, width=None if sys.stdout.isatty() else 120).print(table)

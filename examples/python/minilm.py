@@ -38,6 +38,7 @@ def load():
     """Returns (tokenizer, model in eval mode on the CPU)."""
     import transformers
 
+    transformers.utils.logging.disable_progress_bar()
     folder = model_folder()
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     model = transformers.AutoModel.from_pretrained(folder).eval()

@@ -49,10 +49,12 @@ def test_exit_with_live_tensors_and_threads(fresh, how):
         keep = [torch.ones(100, 100, device='fl_device') for _ in range(10)]
         model = torch.nn.Linear(4, 4).to('fl_device'); y = model(torch.ones(2, 4, device='fl_device')); y.sum().backward()
         s = torch.Stream('fl_device'); e = torch.Event('fl_device'); e.record(s)
-        def spin():
-            while True: (keep[0] + keep[1]).sum()
-        threading.Thread(target=spin, daemon=True).start()
-        import time; time.sleep(0.3)
+        # A daemon thread inside an operator at exit aborts torch on the CPU too; one that merely holds tensors must not.
+        ready = threading.Event()
+        def hold():
+            mine = (keep[0] + keep[1]).sum(); ready.set(); threading.Event().wait(); print(mine)
+        threading.Thread(target=hold, daemon=True).start(); ready.wait()
+        threading.Thread(target=lambda: [(keep[0] + keep[1]).sum() for _ in range(200)]).start()
         pinned = torch.ones(5).pin_memory(); keep[0].copy_(torch.ones(100, 100).pin_memory(), non_blocking=True)
         {how}
         """

@@ -149,11 +149,17 @@ def make(extension):
                 return super().__new__(cls, **kwargs)
             return super().__new__(cls, torch.device("fl_device", index_of(device)), priority=priority)
 
-    class Event(torch.Event):
+    class _EventType(type):
+        def __instancecheck__(cls, thing):
+            return isinstance(thing, torch.Event) and thing.device.type == "fl_device"
+
+    class Event(metaclass=_EventType):
+        """Makes a torch.Event: elapsed_time takes objects of exactly that type, so this is no subclass."""
+
         def __new__(cls, enable_timing=False, blocking=False, interprocess=False):
             if interprocess:
                 raise NotImplementedError("torch.fl_device.Event: events between processes are not supported")
-            return super().__new__(cls, "fl_device", enable_timing=enable_timing)
+            return torch.Event("fl_device", enable_timing=enable_timing)
 
     Stream.__module__ = Event.__module__ = "torch.fl_device"
     module.Stream = Stream

@@ -3,6 +3,7 @@
 // Idea: an entry is released when all its points are reached. retire() looks once and releases at once where it can;
 // everybody who waits or allocates looks at the rest on the way.
 // Threads: g_mutex guards the list only; neither reached() nor a release runs under it, and both may call retire() again.
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <vector>
@@ -53,11 +54,21 @@ void retire_poll() {
     std::lock_guard lock(g_mutex);
     entries.swap(*g_list);
   }
+  // Each stream is asked once, for the latest point that anything waits for; then looking at an entry is a comparison.
+  std::vector<Point> latest;
+  for (const Entry& entry : entries) {
+    for (const Point& point : entry.points) {
+      auto known = std::find_if(latest.begin(), latest.end(), [&](const Point& p) { return p.stream == point.stream; });
+      if (known == latest.end()) latest.push_back(point);
+      else known->sequence = std::max(known->sequence, point.sequence);
+    }
+  }
+  for (const Point& point : latest) (void)point.stream->reached(point.sequence);
   std::vector<Entry> due;
   size_t kept = 0;
   for (size_t i = 0; i < entries.size(); ++i) {
     Entry& entry = entries[i];
-    std::erase_if(entry.points, [](const Point& p) { return p.stream->reached(p.sequence); });
+    std::erase_if(entry.points, [](const Point& p) { return p.stream->known_reached(p.sequence); });
     if (entry.points.empty()) {
       due.push_back(std::move(entry));
     } else {

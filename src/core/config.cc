@@ -269,6 +269,13 @@ std::vector<std::string> config_pool_limit_devices() {
   return names;
 }
 
+std::vector<std::string> config_variables() {
+  std::vector<std::string> names;
+  for (const Row& row : kRows)
+    for (const char* prefix : {"FLHAL_", "TORCH_FL_"}) names.push_back(std::string(prefix) + row.environment);
+  return names;
+}
+
 std::string config_json() {
   std::lock_guard lock(g_mutex);
   load_locked();

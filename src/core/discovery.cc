@@ -2,6 +2,7 @@
 #include "core/discovery.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include "core/fork_guard.h"
 #include "core/json_text.h"
 #include "core/log.h"
+#include "core/misspelt.h"
 
 namespace flhal {
 namespace {
@@ -70,6 +72,16 @@ void check_named_settings(Discovery& found) {
   }
 }
 
+// A variable that is nearly one of ours has no effect; whoever set it should hear so.
+void check_variable_names(Discovery& found) {
+  std::vector<std::string> known = config_variables();
+  for (const char* name : {"FLHAL_PLUGIN_FILES", "FLHAL_ADD_PLUGIN_FILES", "FLHAL_PROBE_HELPER"}) known.push_back(name);
+  for (const auto& [name, meant] : misspelt_variables(environ, known)) {
+    found.report.notes.push_back({"error", name, fmt::format("the environment variable {} is not read by flhal", name), fmt::format("{} was probably meant", meant)});
+    log(kLogWarn, "the environment variable {} is not read by flhal; {} was probably meant", name, meant);
+  }
+}
+
 Discovery* first_count() {
   auto failed = [](const char* what) {
     auto* empty = new Discovery;
@@ -87,6 +99,7 @@ Discovery* first_count() {
       log(kLogError, "{}", settings_text);
     }
     check_named_settings(*found);
+    check_variable_names(*found);
     config_freeze_discovery();
     return found.release();
   } catch (const std::exception& e) {

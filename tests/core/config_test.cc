@@ -4,6 +4,7 @@
 #include "core/config.h"
 #include "core/config_values.h"
 #include "core/discovery.h"
+#include "core/misspelt.h"
 #include "support/test_world.h"
 
 using namespace flhal;
@@ -128,4 +129,23 @@ TEST_CASE("config: what the first count reads cannot be set after it", "[core][c
   CHECK(has(out, "set 0 \ncount 1\nset -1 flhal_config_set: visible_devices is read at the first device count"));
   CHECK(has(out, "set -1 flhal_config_set: plugin_path is read at the first device count"));
   CHECK(has(out, "set FLHAL_PLUGIN_PATH before the program starts"));
+}
+
+TEST_CASE("LOAD-06 config: a misspelt variable is told with the one that was meant; a maker's own is left alone", "[core][config][LOAD-06]") {
+  CHECK(letters_apart("POLICY", "POLICY") == 0);
+  CHECK(letters_apart("POLCY", "POLICY") == 1);
+  CHECK(letters_apart("POLCIY", "POLICY") == 1);
+  CHECK(letters_apart("", "abc") == 3);
+  CHECK(letters_apart("LOG_LEVEL", "ROUTE") > 4);
+  TestWorld world;
+  world.add_plugin("ram");
+  world.set("TORCH_FL_FALLBACK_POLCY", "strict");
+  world.set("FLHAL_VISIBLE_DEVICE", "ram");
+  world.set("FLHAL_ACME_CLOCK", "1");
+  const std::string out = run(world, {"count", "load"});
+  INFO(out);
+  CHECK(has(out, "the environment variable TORCH_FL_FALLBACK_POLCY is not read by flhal"));
+  CHECK(has(out, "TORCH_FL_FALLBACK_POLICY was probably meant"));
+  CHECK(has(out, "FLHAL_VISIBLE_DEVICES was probably meant"));
+  CHECK_FALSE(has(out, "ACME"));
 }

@@ -62,6 +62,13 @@ std::string python_call_site() {
   return site;
 }
 
+void python_clear_error() {
+  if (!Py_IsInitialized()) return;
+  const PyGILState_STATE gil = PyGILState_Ensure();
+  PyErr_Clear();
+  PyGILState_Release(gil);
+}
+
 // Runs `body` without the GIL; its exceptions become Python's.
 template <typename Body>
 bool guarded(Body&& body) {
@@ -400,5 +407,6 @@ PyModuleDef kModule = {PyModuleDef_HEAD_INIT, "_C", nullptr, -1, kMethods, nullp
 extern "C" __attribute__((visibility("default"))) PyObject* TORCH_FL_JOIN(PyInit__C_, TORCH_FL_TORCH_MINOR)() {
   c10::register_privateuse1_backend(torch_fl::kDeviceName);
   torch_fl::g_python_call_site = &torch_fl::python_call_site;
+  torch_fl::g_python_clear_error = &torch_fl::python_clear_error;
   return PyModule_Create(&torch_fl::kModule);
 }

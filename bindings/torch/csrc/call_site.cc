@@ -4,6 +4,7 @@
 namespace torch_fl {
 
 std::string (*g_python_call_site)() = nullptr;
+void (*g_python_clear_error)() = nullptr;
 std::atomic<uint32_t> g_report_epoch{1};
 
 std::string call_site_once(std::atomic<uint32_t>& seen_epoch) {

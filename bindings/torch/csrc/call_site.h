@@ -9,6 +9,7 @@ namespace torch_fl {
 
 // Set by bindings.cc; nullptr in a process without Python.
 extern std::string (*g_python_call_site)();
+extern void (*g_python_clear_error)();                 // forgets this thread's Python error, if one is set
 extern std::atomic<uint32_t> g_report_epoch;          // grows with every reset of the report
 
 // "file:line" the first time since the last reset, "" afterwards.

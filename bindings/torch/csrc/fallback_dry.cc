@@ -8,6 +8,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "call.h"
+#include "call_site.h"
 #include "device.h"
 #include "factories.h"
 
@@ -55,12 +56,17 @@ void dry_fallback(const c10::OperatorHandle& op, const OpInfo& info, torch::jit:
   const size_t n = op.schema().arguments().size();
   const torch::jit::Stack arguments(stack->end() - static_cast<std::ptrdiff_t>(n), stack->end());
   torch::jit::Stack results;
-  try {
-    run_on(c10::DispatchKey::Meta, op, arguments, &results);
-  } catch (const std::exception&) {                   // also what Python Meta kernels raise for results that depend on values
-    results.clear();
-    run_on(c10::DispatchKey::CPU, op, arguments, &results);
+  bool by_values = op.hasTag(at::Tag::dynamic_output_shape) || op.hasTag(at::Tag::data_dependent_output);
+  if (!by_values) {
+    try {
+      run_on(c10::DispatchKey::Meta, op, arguments, &results);
+    } catch (const std::exception&) {
+      if (g_python_clear_error != nullptr) g_python_clear_error();   // a Meta kernel written in Python leaves its error set
+      by_values = true;
+      results.clear();
+    }
   }
+  if (by_values) run_on(c10::DispatchKey::CPU, op, arguments, &results);
   torch::jit::drop(*stack, n);
   for (size_t i = 0; i < results.size(); ++i) {
     const int same = i < info.returns_arg.size() ? info.returns_arg[i] : -1;

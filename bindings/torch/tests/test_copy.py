@@ -125,7 +125,7 @@ def test_COPY_07_writes_into_views_touch_nothing_else(dev, direction, target, la
     n = into_want.numel()
     shape = into_want.shape
     pick = source.reshape(-1)[:n].reshape(shape if layout != "transposed" else shape[::-1])
-    pick = pick.permute(*reversed(range(pick.dim()))) if layout == "transposed" else pick
+    pick = pick.permute(tuple(reversed(range(pick.dim())))) if layout == "transposed" and pick.dim() else pick
     pick = pick[..., :1].expand(shape) if layout == "expanded" and n and pick.dim() else pick
     if layout == "steps":
         pick = torch.stack([pick, pick + 1], -1).flatten(-2)[..., ::2] if pick.dim() else pick

@@ -231,7 +231,7 @@ def test_FALL_05_scopes_are_per_thread_and_per_operator(dev):
 def test_FALL_05_environment(fresh):
     script = """
     import torch, torch_fl
-    x = torch.ones(3, device='fl_device')
+    x = torch.tensor([1.0, 2.0]).to('fl_device')
     try: torch.special.i1e(x); print('ran')
     except RuntimeError as e: print('refused', torch_fl.get_fallback_policy())
     """

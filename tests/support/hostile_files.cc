@@ -51,7 +51,8 @@ fs::path make_hostile(const std::string& kind, const fs::path& folder) {
   } else {
     fs::path built = fs::path(FLHAL_TEST_HOSTILE_DIR) / library_name;
     if (!fs::exists(built)) throw std::runtime_error("make_hostile: no kind '" + kind + "' (" + built.string() + " is not built)");
-    fs::copy_file(built, library, fs::copy_options::overwrite_existing);
+    fs::remove(library);  // never written in place: it may be mapped
+    fs::copy_file(built, library);
   }
   return manifest;
 }

@@ -41,7 +41,8 @@ fs::path TestWorld::add_plugin(const std::string& id) {
   fs::path from = FLHAL_TEST_PLUGIN_DIR;
   std::string library = "libflhal_plugin_" + id + ".so", manifest = id + ".json";
   if (!fs::exists(from / library)) throw std::runtime_error("TestWorld: " + (from / library).string() + " is not built");
-  fs::copy_file(from / library, plugin_folder() / library, fs::copy_options::overwrite_existing);
+  fs::remove(plugin_folder() / library);  // never written in place: it may be mapped
+  fs::copy_file(from / library, plugin_folder() / library);
   fs::copy_file(from / manifest, plugin_folder() / manifest, fs::copy_options::overwrite_existing);
   return plugin_folder() / manifest;
 }

@@ -254,14 +254,9 @@ void run_entry(const Entry& entry, torch::jit::Stack* stack) {
     make_results(f, model);
   }
   if (C10_UNLIKELY(!entry.row->handler(f))) {
-    if (in_dry_run()) {
-      dry_run_note_fallback(entry.name, decline_reason());
-      if (f.results.empty()) infer_results(f);
-    } else {
-      f.results.clear();
-      run_fallback(entry.op, stack, decline_reason());
-      return;
-    }
+    f.results.clear();
+    run_fallback(entry.op, stack, decline_reason());   // in a dry run it only notes, and gives results of the right shape
+    return;
   }
   torch::jit::drop(*stack, entry.n_args);
   for (at::Tensor& t : f.results) stack->emplace_back(std::move(t));

@@ -10,6 +10,7 @@ from . import _load as _load_module
 
 _C = _load_module.load()
 
+from . import _exit  # noqa: E402, F401
 from ._devices import Device, activate, current_device, device_count, devices, is_available, synchronize  # noqa: E402
 from ._reports import fallback, get_fallback_report, get_route_report, memory_summary, reset  # noqa: E402
 from ._profile import profile_operators  # noqa: E402

@@ -34,6 +34,7 @@ struct StreamFamily {
   std::mutex mutex;                         // guards all; leaf
   std::vector<Stream*> streams;             // every one that was ever made and still has its handle
   std::vector<Stream*> idle;                // released, to be handed out again
+  std::vector<Stream*> closed;              // of before a reset or shutdown: points may still name them
   std::vector<PluginEvent*> free_events[2];  // without, with timing
   std::vector<PluginEvent*> all_events;     // every one with a handle, wherever it is
   std::atomic<uint64_t> n_plugin_events{0}, n_plugin_streams{0};

@@ -113,6 +113,7 @@ void close_streams(Device* device) {
   {
     std::lock_guard lock(family->mutex);
     streams.swap(family->streams);
+    family->closed.insert(family->closed.end(), streams.begin(), streams.end());
     family->idle.clear();
   }
   Plugin& plugin = *device->plugin;

@@ -86,7 +86,7 @@ extern GranuleTable g_device_map FLHAL_HIDDEN;   // device memory
 extern GranuleTable g_pinned_map FLHAL_HIDDEN;   // host memory of flhal_host_alloc
 
 // The span that covers the address; nullptr when none does.
-inline Span* span_at(const GranuleTable& table, uint64_t address) {
+[[gnu::always_inline]] inline Span* span_at(const GranuleTable& table, uint64_t address) {
   if (__builtin_expect(address >= kAddressLimit, 0)) return nullptr;
   GranuleEntry* leaf = table.root[address >> 32].load(std::memory_order_acquire);
   if (__builtin_expect(leaf == nullptr, 0)) return nullptr;
@@ -102,7 +102,7 @@ class AddressMap {
     Span* span = span_at(g_device_map, address);
     return span ? span->slab : nullptr;
   }
-  static Located locate(uint64_t address) {               // with the allocation's bounds
+  [[gnu::always_inline]] static Located locate(uint64_t address) {   // with the allocation's bounds
     Located out;
     Span* span = span_at(g_device_map, address);
     if (__builtin_expect(span == nullptr, 0)) return out;

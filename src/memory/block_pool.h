@@ -113,4 +113,6 @@ class BlockPool final : public Pool {
   uint64_t reserved_ = 0, reserved_peak_ = 0, pending_free_ = 0, n_retries_ = 0, n_out_of_memory_ = 0;
 };
 
+void keep_closed(BlockPool* pool);
+
 }  // namespace flhal

@@ -73,7 +73,8 @@ void close_pinned(Device* device) {
     pool = found->second;
     pools().erase(found);
   }
-  pool->close();                         // leaked, like the device's own
+  pool->close();
+  keep_closed(pool);
 }
 
 Result<Staging> Staging::make(Stream* stream, uint64_t bytes) {

@@ -201,9 +201,19 @@ Status BlockPool::used_on(uint64_t address, Span* span, Stream* stream) {
 
 Result<Pool*> make_pool(Device* device) { return static_cast<Pool*>(new BlockPool(device, FLHAL_MEM_DEVICE)); }
 
+// Closed pools are kept: dead addresses may still be freed, and leak checkers should see that this is meant.
+void keep_closed(BlockPool* pool) {
+  static std::mutex mutex;
+  static auto* closed = new std::vector<BlockPool*>();
+  std::lock_guard lock(mutex);
+  closed->push_back(pool);
+}
+
 void close_pool(Device* device) {
   if (device->pool == nullptr) return;
-  static_cast<BlockPool*>(device->pool)->close();   // leaked: dead addresses may still be freed
+  auto* pool = static_cast<BlockPool*>(device->pool);
+  pool->close();
+  keep_closed(pool);
   device->pool = nullptr;
 }
 

@@ -13,6 +13,13 @@
 #include "core/description_json.h"
 #include "core/loader.h"
 
+// In sanitizer builds too a crash of the plugin must arrive at the parent as the signal it is.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+static const char kNoSignals[] = "handle_segv=0:handle_abort=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0";
+extern "C" const char* __asan_default_options() { return kNoSignals; }
+extern "C" const char* __tsan_default_options() { return kNoSignals; }
+#endif
+
 using namespace flhal;
 
 static int g_pipe = -1;

@@ -128,8 +128,14 @@ bool submit(const OpCall& call, c10::DeviceIndex device) {
   }
   flhal_status status = flhal_op_run(current_stream(device), call.get());
   if (C10_LIKELY(status == FLHAL_OK)) return true;
-  if (status != FLHAL_DECLINED) raise_status(status, "flhal_op_run");
-  return false;
+  if (status == FLHAL_DECLINED) return false;
+  // What the CPU calls an IndexError. Only the kernel saw the index.
+  const uint32_t op = call.get()->op;
+  if (status == FLHAL_E_INVALID && (op == FLHAL_OP_INDEX_SELECT || op == FLHAL_OP_INDEX_ADD)) {
+    const std::string text = last_error_text();
+    TORCH_CHECK_INDEX(text.find("out of range") == std::string::npos, text);
+  }
+  raise_status(status, "flhal_op_run");
 }
 
 const char* decline_reason() {

@@ -171,7 +171,11 @@ bool index_get(Frame& f) {
   call.in_as(self, view.sizes, view.strides);
   call.in(index);
   call.attr(FLHAL_ATTR_INDEX_SELECT_DIM, view.at);
-  return f.submit(call);
+  try {
+    return f.submit(call);
+  } catch (const c10::IndexError&) {   // its number is the joined one, with kOutside in it
+    TORCH_CHECK_INDEX(false, "an index is out of bounds for the indexed dimensions of a tensor of sizes ", self.sizes());
+  }
 }
 
 // _index_put_impl_(self, indices, values, accumulate, unsafe)

@@ -170,13 +170,14 @@ torch::jit::Stack meta_stack(const Frame& f, uint32_t n) {
 bool ask_meta(const Frame& f, Spec* spec) {
   const Entry& e = f.entry;
   at::AutoDispatchBelowADInplaceOrView below;
-  if (e.functional) {
+  const c10::KernelFunction* direct = shape_function(e.name);
+  if (e.functional && direct == nullptr) {
     torch::jit::Stack arguments = meta_stack(f, e.first_out);
     e.functional->redispatchBoxed(c10::DispatchKeySet(kShapeKey), &arguments);
   }
   torch::jit::Stack stack = meta_stack(f, e.n_args);
   const bool by_shape = e.structured && e.form != Form::kOut;
-  if (const c10::KernelFunction* direct = by_shape ? shape_function(e.name) : nullptr)
+  if (direct != nullptr)
     direct->callBoxed(e.op, c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
   else
     e.op.redispatchBoxed(c10::DispatchKeySet(by_shape ? kShapeKey : c10::DispatchKey::Meta), &stack);

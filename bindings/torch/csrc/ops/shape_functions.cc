@@ -68,7 +68,10 @@ const std::unordered_map<std::string, c10::KernelFunction>& table() {
       FL_SHAPE(pow_Tensor_Tensor, pow), FL_SHAPE(pow__Scalar, pow_), FL_SHAPE(pow__Tensor, pow_), FL_SHAPE(clamp, clamp),
       FL_SHAPE(clamp_min, clamp_min), FL_SHAPE(addcmul, addcmul), FL_SHAPE(gelu, gelu), FL_SHAPE(sum_dim_IntList, sum),
       FL_SHAPE(mean_dim, mean), FL_SHAPE(mm, mm), FL_SHAPE(bmm, bmm), FL_SHAPE(addmm, addmm), FL_SHAPE(_softmax, _softmax),
-      FL_SHAPE(cat, cat)};
+      FL_SHAPE(cat, cat), FL_SHAPE(add_out, add_outf), FL_SHAPE(sub_out, sub_outf), FL_SHAPE(mul_out, mul_outf),
+      FL_SHAPE(div_out, div_outf), FL_SHAPE(pow_Tensor_Scalar_out, pow_outf), FL_SHAPE(pow_Tensor_Tensor_out, pow_outf),
+      FL_SHAPE(pow_Scalar_out, pow_outf), FL_SHAPE(mm_out, mm_outf), FL_SHAPE(bmm_out, bmm_outf), FL_SHAPE(addmm_out, addmm_outf),
+      FL_SHAPE(sum_IntList_out, sum_outf), FL_SHAPE(mean_out, mean_outf), FL_SHAPE(cat_out, cat_outf)};
   return *map;
 }
 

@@ -65,6 +65,7 @@ def main() -> None:
         environment |= {
             "FLHAL_TEST_BUILD": str(arguments.build / "bindings"),
             "FLHAL_TEST_PLUGIN_DIR": str(arguments.build / "flhal_plugins.d"),
+            "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",  # the tests say themselves when torch_fl is imported
             "OMP_NUM_THREADS": "1",  # two test processes share two cores
         }
         for plugin, paths in PYTHON_SUITES:

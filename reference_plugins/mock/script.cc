@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <string_view>
 
 namespace mock {
@@ -202,7 +203,16 @@ const Script& script() {
   return *plain;
 }
 
-void set_script(Script* script) { g_script.store(script, std::memory_order_release); }
+void set_script(Script* script) {
+  // Old scripts stay: a worker may still look at one. The list keeps leak checkers from calling them lost.
+  static std::mutex& mutex = *new std::mutex;
+  static auto& kept = *new std::vector<Script*>;
+  {
+    std::lock_guard lock(mutex);
+    kept.push_back(script);
+  }
+  g_script.store(script, std::memory_order_release);
+}
 
 flhal_status scripted_failure(Slot slot, bool when_run) {
   const Script& s = script();

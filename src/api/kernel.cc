@@ -3,7 +3,7 @@
 
 #include "api/api_call.h"
 #include "core/fork_guard.h"
-#include "dispatch/app_module.h"
+#include "dispatch/launch.h"
 
 using namespace flhal;
 
@@ -44,16 +44,29 @@ flhal_status flhal_function_get(flhal_module* module, const char* name, flhal_fu
   });
 }
 
+namespace {
+
+[[gnu::always_inline]] inline Status launch(flhal_stream* stream, flhal_function* function, const uint64_t groups[3],
+                                            const uint32_t group_size[3], const flhal_kernel_arg* args,
+                                            uint32_t n_args) {
+  Stream* s = stream_from(stream);
+  bool plain = s && s->tag == kStreamTag && !forked() && !g_shut_down.load(std::memory_order_relaxed);
+  if (__builtin_expect(!plain, 0)) FLHAL_TRY(check_stream(stream, "flhal_launch"));
+  auto* f = reinterpret_cast<AppFunction*>(function);
+  if (__builtin_expect(!f || f->tag != kFunctionTag || !groups || !group_size || (n_args && !args), 0))
+    return fail(FLHAL_E_INVALID, "flhal_launch: function {} was not given by flhal_function_get, or groups, group_size or "
+                "args are NULL", fmt::ptr(function));
+  return launch_function(s, f, groups, group_size, args, n_args);
+}
+
+}  // namespace
+
+// Not through api_call's lambda, which costs a call and a frame here; a failure still ends there.
 flhal_status flhal_launch(flhal_stream* stream, flhal_function* function, const uint64_t groups[3],
                           const uint32_t group_size[3], const flhal_kernel_arg* args, uint32_t n_args) {
-  return api_call(__func__, [&]() -> Status {
-    Stream* s = stream_from(stream);
-    bool plain = s && s->tag == kStreamTag && !forked() && !g_shut_down.load(std::memory_order_relaxed);
-    if (__builtin_expect(!plain, 0)) FLHAL_TRY(check_stream(stream, "flhal_launch"));
-    auto* f = reinterpret_cast<AppFunction*>(function);
-    if (__builtin_expect(!f || f->tag != kFunctionTag || !groups || !group_size || (n_args && !args), 0))
-      return fail(FLHAL_E_INVALID, "flhal_launch: function {} was not given by flhal_function_get, or groups, group_size or "
-                  "args are NULL", fmt::ptr(function));
-    return launch_function(s, f, groups, group_size, args, n_args);
-  });
+  try {
+    return launch(stream, function, groups, group_size, args, n_args).code();
+  } catch (...) {
+    return api_call(__func__, []() -> Status { throw; });
+  }
 }

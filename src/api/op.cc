@@ -4,17 +4,29 @@
 #include "api/api_call.h"
 #include "core/fork_guard.h"
 #include "dispatch/dispatch.h"
+#include "dispatch/hot_path.h"
 #include "dispatch/thread_state.h"
 
 using namespace flhal;
 
+namespace {
+
+[[gnu::always_inline]] inline Status op_run(flhal_stream* stream, const flhal_op_call* call) {
+  Stream* s = stream_from(stream);
+  bool plain = s && s->tag == kStreamTag && !forked() && !g_shut_down.load(std::memory_order_relaxed);
+  if (__builtin_expect(!plain, 0)) FLHAL_TRY(check_stream(stream, "flhal_op_run"));
+  return run_call_hot(s, call);
+}
+
+}  // namespace
+
+// Not through api_call's lambda, which costs a call and a frame here; a failure still ends there.
 flhal_status flhal_op_run(flhal_stream* stream, const flhal_op_call* call) {
-  return api_call(__func__, [&]() -> Status {
-    Stream* s = stream_from(stream);
-    bool plain = s && s->tag == kStreamTag && !forked() && !g_shut_down.load(std::memory_order_relaxed);
-    if (__builtin_expect(!plain, 0)) FLHAL_TRY(check_stream(stream, "flhal_op_run"));
-    return run_call(s, call);
-  });
+  try {
+    return op_run(stream, call).code();
+  } catch (...) {
+    return api_call(__func__, []() -> Status { throw; });
+  }
 }
 
 flhal_status flhal_op_route(flhal_device* device, const flhal_op_call* call, uint32_t* out_route,

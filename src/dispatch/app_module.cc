@@ -20,9 +20,9 @@ LiveModules& live_modules() {
   return l;
 }
 
-constexpr uint32_t kInlineArgs = 24;
+}  // namespace
 
-[[gnu::cold]] Status argument_out_of_place(const AppFunction& f, uint32_t i, uint64_t address, const Slab* slab) {
+Status argument_out_of_place(const AppFunction& f, uint32_t i, uint64_t address, const Slab* slab) {
   if (!slab)
     return fail(FLHAL_E_INVALID, "flhal_launch: {}: argument {} lies at {:#x}, which is no device memory", f.name, i,
                 address);
@@ -30,7 +30,7 @@ constexpr uint32_t kInlineArgs = 24;
               f.name, i, slab->device->index, slab->device->name, f.device->index, f.device->name);
 }
 
-[[gnu::cold]] Status bad_launch(const AppFunction& f, Stream* stream, const uint64_t* groups, const uint32_t* size) {
+Status bad_launch(const AppFunction& f, Stream* stream, const uint64_t* groups, const uint32_t* size) {
   if (!f.handle)
     return fail(FLHAL_E_INVALID, "flhal_launch: {}: its device {} was closed or reset; load the module again", f.name,
                 f.device->name);
@@ -40,8 +40,6 @@ constexpr uint32_t kInlineArgs = 24;
   return fail(FLHAL_E_INVALID, "flhal_launch: {}: groups [{}, {}, {}] of [{}, {}, {}] work-items; none may be 0", f.name,
               groups[0], groups[1], groups[2], size[0], size[1], size[2]);
 }
-
-}  // namespace
 
 Result<AppModule*> AppModule::load(Device* device, const char* dialect, const void* data, uint64_t bytes,
                                    const char* options) {
@@ -143,62 +141,6 @@ void AppModule::note_stream(Stream* stream) {
   if (only_stream.compare_exchange_strong(none, stream, std::memory_order_relaxed) || none == stream) return;
   std::lock_guard lock(mutex);
   if (std::find(more_streams.begin(), more_streams.end(), stream) == more_streams.end()) more_streams.push_back(stream);
-}
-
-Status launch_function(Stream* stream, AppFunction* f, const uint64_t groups[3], const uint32_t group_size[3],
-                       const flhal_kernel_arg* args, uint32_t n_args) {
-  if (__builtin_expect(!f->handle || f->device != stream->device || !groups[0] || !groups[1] || !groups[2] ||
-                       !group_size[0] || !group_size[1] || !group_size[2], 0))
-    return bad_launch(*f, stream, groups, group_size);
-  flhal_p_arg inline_args[kInlineArgs];
-  std::unique_ptr<flhal_p_arg[]> more;
-  flhal_p_arg* out = inline_args;
-  if (__builtin_expect(n_args > kInlineArgs, 0)) {
-    more = std::make_unique_for_overwrite<flhal_p_arg[]>(n_args);
-    out = more.get();
-  }
-  uint32_t local_bytes = 0;
-  for (uint32_t i = 0; i < n_args; ++i) {
-    const flhal_kernel_arg& a = args[i];
-    flhal_p_arg& o = out[i];
-    o.kind = a.kind;
-    o.size = a.size;
-    o.value = a.value;
-    o.memory = nullptr;
-    o.offset = o.address = 0;
-    if (a.kind == FLHAL_KERNEL_ARG_MEMORY) {
-      if (a.address == 0) continue;                   // a null pointer, on purpose
-      Located place = AddressMap::locate(a.address);
-      if (__builtin_expect(!place.slab || place.slab->device != f->device, 0))
-        return argument_out_of_place(*f, i, a.address, place.slab);
-      o.memory = place.slab->memory;
-      o.offset = place.offset;
-      o.address = place.slab->device_address ? place.slab->device_address + place.offset : 0;
-    } else if (a.kind == FLHAL_KERNEL_ARG_LOCAL) {
-      local_bytes += a.size;
-    } else if (__builtin_expect(a.kind != FLHAL_KERNEL_ARG_VALUE || !a.value, 0)) {
-      return fail(FLHAL_E_INVALID, "flhal_launch: {}: argument {} has kind {} and value {}", f->name, i, a.kind,
-                  fmt::ptr(a.value));
-    }
-  }
-  if (__builtin_expect(stream->asynchronous && f->module->only_stream.load(std::memory_order_relaxed) != stream, 0))
-    f->module->note_stream(stream);
-  flhal_p_launch_v1 launch;
-  launch.struct_size = sizeof launch;
-  launch.struct_type = FLHAL_ST_LAUNCH;
-  launch.next = nullptr;
-  launch.function = f->handle;
-  for (uint32_t d = 0; d < 3; ++d) {
-    launch.groups[d] = groups[d];
-    launch.group_size[d] = group_size[d];
-  }
-  launch.local_bytes = local_bytes;
-  launch.args = out;
-  launch.n_args = n_args;
-  launch.arg_stride = sizeof(flhal_p_arg);
-  return stream->submit("flhal_launch", [&](flhal_p_stream* s) {
-    return f->device->plugin->table.launch(f->device->handle, s, &launch);
-  });
 }
 
 void unload_application_modules(Device* device) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/stream.h"
+#include "memory/address_map.h"
 
 namespace flhal {
 
@@ -47,7 +48,8 @@ struct AppModule {
   void unload();                                      // gives the handle back to the plugin
 };
 
-Status launch_function(Stream* stream, AppFunction* function, const uint64_t groups[3], const uint32_t group_size[3],
-                       const flhal_kernel_arg* args, uint32_t n_args);
+// Refusals of a launch.
+[[gnu::cold]] Status argument_out_of_place(const AppFunction& f, uint32_t i, uint64_t address, const Slab* slab);
+[[gnu::cold]] Status bad_launch(const AppFunction& f, Stream* stream, const uint64_t* groups, const uint32_t* size);
 
 }  // namespace flhal

@@ -7,9 +7,8 @@
 
 namespace flhal {
 
-// flhal_op_run's body. `stream` has been checked.
+// flhal_op_run's body for every call (hot_path.h tries the plainest ones first). `stream` has been checked.
 Status run_call(Stream* stream, const flhal_op_call* call);
-Status run_call_generally(Stream* stream, const flhal_op_call* call);   // any call; run_call tries the hot path first
 
 // flhal_op_route's and flhal_op_infer's bodies.
 Status route_of_call(Device* device, const flhal_op_call* call, uint32_t* out_route, const char** out_reason);

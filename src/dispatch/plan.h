@@ -61,7 +61,7 @@ inline bool matches(const Plan& plan, const uint64_t* words, uint32_t n_words) {
   return different == 0;
 }
 
-inline uint64_t stamp_of(const Device& device) {
+[[gnu::always_inline]] inline uint64_t stamp_of(const Device& device) {
   return uint64_t(config().version.load(std::memory_order_acquire)) << 32 |
          device.generation.load(std::memory_order_acquire);
 }

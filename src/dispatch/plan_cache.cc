@@ -87,7 +87,7 @@ struct Shard {
 
 Shard& shard_of(uint64_t hash) {
   static Shard* shards = new Shard[kShards];   // never destroyed: threads may still run at exit
-  return shards[hash % kShards];
+  return shards[(hash >> 32) % kShards];
 }
 
 struct Redirect final : Plan {
@@ -284,7 +284,7 @@ Result<Plan*> replace_withdrawn(PreparedCall& p, ThreadState& thread, Plan* plan
 uint64_t plan_count() {
   uint64_t n = 0;
   for (uint32_t s = 0; s < kShards; ++s) {
-    Shard& shard = shard_of(s);
+    Shard& shard = shard_of(uint64_t(s) << 32);
     std::lock_guard lock(shard.mutex);
     n += shard.entries.size();
   }
@@ -293,7 +293,7 @@ uint64_t plan_count() {
 
 void drop_plans(Device* device) {
   for (uint32_t s = 0; s < kShards; ++s) {
-    Shard& shard = shard_of(s);
+    Shard& shard = shard_of(uint64_t(s) << 32);
     std::vector<PlanRef> dropped;
     std::lock_guard lock(shard.mutex);
     for (auto& [hash, e] : shard.entries)

@@ -1,4 +1,4 @@
-// src/dispatch/prepare.h: the one pass over a call that every flhal_op_run makes but for the plainest (hot_path.cc).
+// src/dispatch/prepare.h: the one pass over a call that every flhal_op_run makes but for the plainest (hot_path.h).
 //
 // Idea: output 0 is looked at in full. An input of its dtype, sizes and strides, which most are, then needs only its own
 // place and bounds; everything else goes through take_operand, out of line (prepared_call.cc): the fewer values are alive
@@ -159,7 +159,7 @@ inline void take_shape(flhal_tensor_v1& o, const flhal_tensor& t) {
     FLHAL_TRY(finish_rarely(p, g, mode, overlap || n_out > 1, &alias));
   addresses |= g.addresses;
 
-  std::memcpy(&p.call, call, offsetof(flhal_op_call, compute_dtype) + sizeof(flhal_dtype));
+  take_prefix(p.call, *call);
   p.call.struct_size = sizeof(flhal_op_call_v1);
   p.call.next = nullptr;
   p.call.op = def->number < opset::kMaxOpNumber ? def->number : 0;   // 0: a vendor's op, known by name

@@ -1,5 +1,5 @@
 // src/dispatch/run.cc: flhal_op_run for every call: prepare, find the plan, run it. The plainest calls are done in
-// hot_path.cc and come here only when something is new.
+// hot_path.h and come here only when something is new.
 #include <flhal/ops.h>
 
 #include <array>
@@ -99,7 +99,7 @@ Status run_with_copies(const PreparedCall& p) {
 
 Status run_prepared(PreparedCall& p) { return run_slowly(p, thread_state()); }
 
-Status run_call_generally(Stream* stream, const flhal_op_call* call) {
+Status run_call(Stream* stream, const flhal_op_call* call) {
   PreparedCall p;
   FLHAL_TRY(prepare_inline(p, stream, stream->device, call, Prepare::kRun));
   ThreadState& thread = thread_state();

@@ -76,7 +76,7 @@ struct OpDef {
   double identity = 0;
   InferFn infer = nullptr;
   CheckFn check = nullptr;
-  uint64_t fast_counts = 0;    // n_outputs | n_inputs << 32 when hot_path.cc takes the op: pointwise, one output, required inputs
+  uint64_t fast_counts = 0;    // n_outputs | n_inputs << 32 when hot_path.h takes the op: pointwise, one output, required inputs
 
   constexpr bool variadic() const {
     for (const Operand& o : operands) if (o.variadic) return true;

@@ -1,10 +1,12 @@
-// src/dispatch/hot_path.cc: flhal_op_run for the calls that small models are made of: a pointwise op with one or two inputs
+// src/dispatch/hot_path.h: flhal_op_run for the calls that small models are made of: a pointwise op with one or two inputs
 // that are laid out as the output is, row-major without gaps, without attributes, whose plan this thread knows.
 //
 // Idea: the number of operands is a constant here, so nothing is indexed, spilled or looped over. Whatever is not as
-// expected, a fault too, goes to run_call_generally (run.cc), which starts anew and has all the sentences; this file only
-// ever says yes. It builds the same key as prepare.h does; tests/dispatch/plans_test.cc compares them.
+// expected, a fault too, goes to run_call (run.cc), which starts anew and has all the sentences; this file only ever says
+// yes. It builds the same key as prepare.h does (tests/dispatch/plans_test.cc) and is inlined into the export.
 // Cost up to the plugin call, three operands of rank 4: docs/why/dispatch.md, gated by bench/count_instructions.sh.
+#pragma once
+
 #include <cstring>
 
 #include "dispatch/counters.h"
@@ -14,16 +16,8 @@
 #include "dispatch/prepare.h"
 
 namespace flhal {
-namespace {
 
-constexpr uint32_t kMaxFast = 3;   // operands
-
-// Place and bounds; the rest of the tensor is copied. False: not where it must be.
-[[gnu::always_inline]] inline bool take(flhal_tensor_v1& o, const flhal_tensor& t, uint64_t bytes,
-                                        const Device* device) {
-  take_shape(o, t);
-  return take_place(o, t.address, bytes, device);
-}
+inline constexpr uint32_t kMaxFast = 3;   // operands
 
 template <uint32_t N>
 [[gnu::always_inline]] inline Plan* find_plan(const flhal_op_call* call, const opset::OpDef* def, Device* device,
@@ -32,45 +26,53 @@ template <uint32_t N>
   const flhal_tensor& first = t[0];
   const uint64_t kind = kind_of(first);
   const uint32_t rank = first.rank, element = element_bytes(first.dtype);
+  uint32_t flags = first.flags | first.layout;
   uint64_t elements;
-  if (first.flags || first.layout || rank > opset::kMaxRank || !dtype_fits(first.dtype) ||
+  if (rank > opset::kMaxRank || !dtype_fits(first.dtype) ||
       !dense_view(first.sizes, first.strides, rank, &elements))
     return nullptr;
-  const uint64_t bytes = elements * element, begin = first.address;
-  if (bytes >> 31 || !take(tensors[0], first, bytes, device)) return nullptr;
-  uint64_t addresses = begin, alias = 0;
+  Pair different = {0, 0};            // one test for all views
+#pragma GCC unroll 4
   for (uint32_t i = 1; i < N; ++i) {
-    if (kind_of(t[i]) != kind || t[i].flags ||
-        !same_view(t[i].sizes, t[i].strides, first.sizes, first.strides, rank) ||
-        !take(tensors[i], t[i], bytes, device))
-      return nullptr;
-    uint64_t distance = t[i].address - begin;   // overlapping ranges: nearer than `bytes` on either side
-    if (distance < bytes || -distance < bytes) {
+    if (kind_of(t[i]) != kind) return nullptr;   // first of all: the rank says how far sizes may be read
+    flags |= t[i].flags;
+    different |= view_difference(t[i].sizes, t[i].strides, first.sizes, first.strides, rank);
+  }
+  const uint64_t bytes = elements * element, begin = first.address;
+  if (flags || any_bit(different) || bytes >> 31) return nullptr;
+  uint64_t addresses = begin, alias = 0;
+#pragma GCC unroll 4
+  for (uint32_t i = 0; i < N; ++i) {
+    uint64_t address = t[i].address;
+    take_shape(tensors[i], t[i]);
+    if (!take_place(tensors[i], address, bytes, device)) return nullptr;
+    addresses |= address;
+    if (i == 0) continue;
+    uint64_t distance = address - begin;         // overlapping ranges: nearer than `bytes` on either side
+    if (__builtin_expect(distance < bytes || -distance < bytes, 0)) {
       if (distance != 0) return nullptr;
       alias |= 1ull << (i - 1);
     }
-    addresses |= t[i].address;
   }
   if (addresses & (element - 1ull)) return nullptr;
 
   const uint64_t code = operand_code(first.dtype, rank, Layout::kDense, 0);
-  uint64_t words[4];
-  words[0] = key_word0(def->number, 1, call->compute_dtype, device->index);
-  words[1] = key_word1(addresses, false, alias, N, call->flags);
-  words[2] = code | code << 32;
-  words[3] = code;
+  const uint64_t word0 = key_word0(def->number, 1, call->compute_dtype, device->index);
+  const uint64_t word1 = key_word1(addresses, false, alias, N, call->flags);
+  const uint64_t word2 = code | code << 32;
   constexpr uint32_t n_words = 2 + (N + 1) / 2;
-  uint64_t hash = mix(mix(mix(kHashSeed, words[0]), words[1]), words[2]);
-  if (n_words == 4) hash = mix(hash, words[3]);
+  uint64_t hash = mix(mix(mix(kHashSeed, word0), word1), word2);
+  if (n_words == 4) hash = mix(hash, code);
   const PlanSlot& slot = thread.slots[class_slot(hash)];
   Plan* plan = slot.plan;
   if (slot.hash != hash || !plan || !plan->plain || plan->n_words != n_words || plan->stamp != stamp_of(*device))
     return nullptr;
-  uint64_t different = 0;
-  for (uint32_t w = 0; w < n_words; ++w) different |= plan->words[w] ^ words[w];
-  if (different) return nullptr;
+  const uint64_t* key = plan->words.get();
+  uint64_t other_key = (key[0] ^ word0) | (key[1] ^ word1) | (key[2] ^ word2);
+  if (n_words == 4) other_key |= key[3] ^ code;
+  if (other_key) return nullptr;
 
-  std::memcpy(&out, call, offsetof(flhal_op_call, compute_dtype) + sizeof(flhal_dtype));
+  take_prefix(out, *call);
   out.struct_size = sizeof out;
   out.name = def->name;
   out.tensors = tensors;
@@ -81,11 +83,9 @@ template <uint32_t N>
   return plan;
 }
 
-}  // namespace
-
-Status run_call(Stream* stream, const flhal_op_call* call) {
+[[gnu::always_inline]] inline Status run_call_hot(Stream* stream, const flhal_op_call* call) {
   uint64_t head, counts;
-  if (__builtin_expect(call == nullptr, 0)) return run_call_generally(stream, call);
+  if (__builtin_expect(call == nullptr, 0)) return run_call(stream, call);
   std::memcpy(&head, call, sizeof head);
   std::memcpy(&counts, &call->n_outputs, sizeof counts);
   static_assert(offsetof(flhal_op_call, n_inputs) == offsetof(flhal_op_call, n_outputs) + 4);
@@ -93,19 +93,19 @@ Status run_call(Stream* stream, const flhal_op_call* call) {
   ThreadState* thread = t_dispatch;
   if (__builtin_expect(head != kCallHead || call->next || !def || def->fast_counts != counts || call->n_attrs ||
                        call->tensor_stride != sizeof(flhal_tensor) || !call->compute_dtype || call->flags || !thread, 0))
-    return run_call_generally(stream, call);
+    return run_call(stream, call);
   flhal_op_call_v1 plain;
   flhal_tensor_v1 tensors[kMaxFast];
   Plan* plan = counts >> 32 == 2 ? find_plan<3>(call, def, stream->device, *thread, plain, tensors)
                                  : find_plan<2>(call, def, stream->device, *thread, plain, tensors);
-  if (__builtin_expect(plan == nullptr, 0)) return run_call_generally(stream, call);
+  if (__builtin_expect(plan == nullptr, 0)) return run_call(stream, call);
   Status done = plan->run_plain(stream, plain);
   if (__builtin_expect(done.ok(), 1)) {
     thread->count(plan->counter);
     return FLHAL_OK;
   }
   // A route that withdraws has written nothing: the general way meets the refusal again and replaces the plan.
-  return done.code() == FLHAL_DECLINED ? run_call_generally(stream, call) : done;
+  return done.code() == FLHAL_DECLINED ? run_call(stream, call) : done;
 }
 
 }  // namespace flhal

@@ -12,9 +12,9 @@ inline constexpr uint32_t kInlineArgs = 24;
 [[gnu::always_inline]] inline Status launch_function(Stream* stream, AppFunction* f, const uint64_t groups[3],
                                                      const uint32_t group_size[3], const flhal_kernel_arg* args,
                                                      uint32_t n_args) {
-  // Products find the zeros with fewer branches; one that wraps to 0 is a launch no chip could finish.
-  if (__builtin_expect(!f->handle || f->device != stream->device || groups[0] * groups[1] * groups[2] == 0 ||
-                       uint64_t(group_size[0]) * group_size[1] * group_size[2] == 0, 0))
+  // One product finds the zeros; one that wraps to 0 has 2^64 work-items or more, which no chip would finish.
+  const uint64_t items = groups[0] * groups[1] * groups[2] * group_size[0] * group_size[1] * group_size[2];
+  if (__builtin_expect(!f->handle || f->device != stream->device || items == 0, 0))
     return bad_launch(*f, stream, groups, group_size);
   flhal_p_arg inline_args[kInlineArgs];
   std::unique_ptr<flhal_p_arg[]> more;
@@ -49,7 +49,12 @@ inline constexpr uint32_t kInlineArgs = 24;
   }
   if (__builtin_expect(stream->asynchronous && f->module->only_stream.load(std::memory_order_relaxed) != stream, 0))
     f->module->note_stream(stream);
-  flhal_p_launch_v1 launch;
+  struct Work {                       // one object, so that the closure is one pointer
+    flhal_p_launch_v1 launch;
+    Device* device;
+  } work;
+  work.device = f->device;
+  flhal_p_launch_v1& launch = work.launch;
   launch.struct_size = sizeof launch;
   launch.struct_type = FLHAL_ST_LAUNCH;
   launch.next = nullptr;
@@ -62,8 +67,8 @@ inline constexpr uint32_t kInlineArgs = 24;
   launch.args = out;
   launch.n_args = n_args;
   launch.arg_stride = sizeof(flhal_p_arg);
-  return stream->submit("flhal_launch", [&](flhal_p_stream* s) {
-    return f->device->plugin->table.launch(f->device->handle, s, &launch);
+  return stream->submit("flhal_launch", [&work](flhal_p_stream* s) {
+    return work.device->plugin->table.launch(work.device->handle, s, &work.launch);
   });
 }
 

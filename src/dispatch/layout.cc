@@ -23,7 +23,7 @@ uint32_t sorted_dims(const flhal_tensor& t, std::array<Dim, opset::kMaxRank>& di
 
 }  // namespace
 
-bool classify_slowly(const flhal_tensor& t, View* view, const char** what) {
+bool classify_slowly(const flhal_tensor& t, bool may_be_permuted, View* view, const char** what) {
   if (t.rank > opset::kMaxRank) return *what = "has a rank above 16", false;
   uint64_t elements = 1, last = 0;
   bool zero_stride = false, empty = false, too_large = false;
@@ -51,13 +51,8 @@ bool classify_slowly(const flhal_tensor& t, View* view, const char** what) {
     view->layout = Layout::kStridedBroadcast;
     return true;
   }
-  uint64_t dense_elements;
-  if (dense_view(t.sizes, t.strides, t.rank, &dense_elements)) {
-    view->layout = Layout::kDense;
-    return true;
-  }
   view->layout = Layout::kStrided;
-  if (view->span != elements) return true;
+  if (!may_be_permuted || view->span != elements) return true;
   std::array<Dim, opset::kMaxRank> dims;
   uint32_t n = sorted_dims(t, dims);
   int64_t expected = 1;

@@ -56,8 +56,9 @@ inline bool same_view(const int64_t* sizes_a, const int64_t* strides_a, const in
   return !any_bit(view_difference(sizes_a, strides_a, sizes_b, strides_b, rank));
 }
 
-// The general case: any sizes and strides. False: malformed (negative size or stride, too large); `what` says which.
-bool classify_slowly(const flhal_tensor& t, View* view, const char** what);
+// What dense_view has refused: any other sizes and strides. `may_be_permuted`: kPermuted is looked for, which sorts. False:
+// malformed (negative size or stride, too large); `what` says which.
+bool classify_slowly(const flhal_tensor& t, bool may_be_permuted, View* view, const char** what);
 
 // Two elements of the view share bytes. Exact for views below 2^22 elements; above, a view that cannot be proven free of
 // overlap counts as overlapping.

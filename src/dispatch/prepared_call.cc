@@ -10,7 +10,6 @@ namespace {
 Layout pointwise_layout(const View& view, const flhal_tensor& t, const flhal_tensor& out) {
   bool same = t.rank == out.rank;
   for (uint32_t d = 0; same && d < t.rank; ++d) same = t.sizes[d] == out.sizes[d];
-  if (view.layout == Layout::kPermuted) return same ? Layout::kStrided : Layout::kStridedBroadcast;
   if (same) return view.layout;
   if (view.elements == 1) return Layout::kOne;
   return view.layout == Layout::kDense ? Layout::kDenseBroadcast : Layout::kStridedBroadcast;
@@ -49,14 +48,12 @@ Status take_operand(PreparedCall& p, Gathered& g, uint32_t i, Prepare mode) {
       view.elements = view.span;
     } else {
       const char* what;
-      if (!classify_slowly(t, &view, &what)) return malformed_operand(p, i, t, what);
+      if (!classify_slowly(t, i == 0, &view, &what)) return malformed_operand(p, i, t, what);
       if (i < n_out && view.layout >= Layout::kStrided && overlaps_itself(t)) return output_overlaps_itself(p, i, t);
     }
     if (i && p.def->pointwise) {
       if (!broadcasts(t, first)) return does_not_broadcast(p, i, t);
       view.layout = pointwise_layout(view, t, first);
-    } else if (i && view.layout == Layout::kPermuted) {
-      view.layout = Layout::kStrided;
     }
   }
   put_code(p, i, operand_code(t.dtype, t.rank, view.layout, t.flags));

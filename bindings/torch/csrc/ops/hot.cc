@@ -65,9 +65,9 @@ bool is_one(const at::Scalar& s) {
 bool run_pair(uint32_t op, uint32_t alpha_key, const TensorImpl* out, const TensorImpl* a, const TensorImpl* b,
               const at::Scalar* alpha) {
   OpCall call(op, c10::typeMetaToScalarType(a->dtype()));
-  call.out(out);
-  call.in(a);
-  call.in(b);
+  call.out(out);                 // all three are dense, of one shape and type
+  call.in_like_first(a);
+  call.in_like_first(b);
   if (alpha != nullptr && C10_UNLIKELY(!is_one(*alpha))) {
     if (alpha->isComplex() || alpha->isBoolean()) return false;
     call.attr(alpha_key, *alpha, true);
@@ -119,7 +119,7 @@ at::Tensor& pair_(at::Tensor& self, const at::Tensor& other) {
 bool run_single(uint32_t op, const TensorImpl* out, const TensorImpl* x) {
   OpCall call(op, c10::typeMetaToScalarType(x->dtype()));
   call.out(out);
-  call.in(x);
+  call.in_like_first(x);
   return submit(call, x->device().index());
 }
 bool plain(const TensorImpl* x) {

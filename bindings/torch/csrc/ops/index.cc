@@ -23,6 +23,14 @@ bool copy_to(Frame& f, const at::Tensor& to, const at::Tensor& from) {
   return f.submit(call);
 }
 
+bool make_dense(Frame& f, at::Tensor* t) {
+  if (t->is_contiguous()) return true;
+  at::Tensor dense = f.temporary(t->sizes(), t->scalar_type());
+  if (!copy_to(f, dense, *t)) return false;
+  *t = dense;
+  return true;
+}
+
 // Results that start as a copy of self. With out= they would be written before a later call could decline.
 bool start_from_self(Frame& f) { return copy_to(f, f.result(), f.tensor(0)); }
 
@@ -41,11 +49,11 @@ bool embedding(Frame& f) {
 
 // embedding_dense_backward(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq)
 bool embedding_dense_backward(Frame& f) {
-  const at::Tensor &grad = f.tensor(0), &index = f.tensor(1), &out = f.result();
+  at::Tensor grad = f.tensor(0), index = f.tensor(1);
+  const at::Tensor& out = f.result();
   if (f.args[4].toBool()) return f.decline("embedding gradients scaled by frequency");
   if (!f.fresh_results()) return f.decline("embedding gradients with out=");
-  if (!grad.is_contiguous() || !index.is_contiguous()) return f.decline("embedding gradients of strided operands");
-  if (!fill_value(f, out, 0)) return false;
+  if (!make_dense(f, &grad) || !make_dense(f, &index) || !fill_value(f, out, 0)) return false;
   const int64_t n = index.numel(), width = out.size(1), padding = f.args[3].toInt();
   if (n == 0 || width == 0) return true;
   int64_t rows[2] = {n, width}, row_strides[2] = {width, 1}, flat[1] = {n}, one[1] = {1};

@@ -5,12 +5,15 @@
 #include <flhal/op.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 
 #include "core/config.h"
 #include "core/device.h"
+#include "core/fork_guard.h"
 #include "core/json_text.h"
 #include "core/load_report.h"
+#include "core/log.h"
 #include "dispatch/counters.h"
 #include "dispatch/fallback_policy.h"
 #include "dispatch/opset/json.h"
@@ -171,6 +174,13 @@ std::string fallback_summary() {
     text += fmt::format("\n  {} on {}: {} calls, {:.1f} ms, {}", rows[i].op, device_name(rows[i].device), rows[i].calls,
                         static_cast<double>(rows[i].ns) / 1e6, rows[i].reason);
   return text;
+}
+
+void log_summary() {
+  static std::atomic<bool> said{false};
+  if (forked() || !log_enabled(kLogInfo)) return;
+  std::string text = fallback_summary();
+  if (!text.empty() && !said.exchange(true)) log_text(kLogInfo, text);
 }
 
 }  // namespace flhal

@@ -10,6 +10,7 @@ namespace flhal {
 
 Result<std::string> report_json(std::string_view which);
 Status report_reset(std::string_view which);
-std::string fallback_summary();                // some lines for log_level info at shutdown; "" when nothing ran
+std::string fallback_summary();                // calls by route and the dearest ops that left the chip; "" when nothing ran
+void log_summary();                            // logs it for log_level info, once; called when the process ends
 
 }  // namespace flhal

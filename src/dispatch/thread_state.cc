@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include <cstdlib>
 #include <mutex>
 #include <unordered_map>
 #include <unordered_set>
@@ -10,6 +11,7 @@
 #include "core/device.h"
 #include "core/fork_guard.h"
 #include "dispatch/dispatch.h"
+#include "dispatch/report.h"
 
 namespace flhal {
 
@@ -61,6 +63,7 @@ void give_back(ThreadState* t) {
 ThreadState* make_thread_state() {
   static const bool hooked = [] {
     on_device_close(dispatch_forget_device);
+    std::atexit(log_summary);
     return true;
   }();
   (void)hooked;

@@ -9,6 +9,7 @@
 
 #include "call.h"
 #include "core/log.h"
+#include "dispatch/report.h"
 
 using namespace flhal::test;
 using Catch::Contains;
@@ -219,4 +220,19 @@ TEST_CASE("reports: every name gives JSON, an unknown one lists them", "[dispatc
   REQUIRE(flhal_report("nonsense", [](void*, const char*, uint64_t) {}, nullptr) == FLHAL_E_NOT_FOUND);
   CHECK_THAT(last_text(), Contains("load, devices, fallback, routes, memory, config, ops"));
   CHECK(flhal_report_reset("memory") == FLHAL_E_NOT_FOUND);
+}
+
+TEST_CASE("reports: log_level info gives a summary, once", "[dispatch][report]") {
+  flhal_report_reset("fallback");
+  Tensor out;
+  Call call = host_call(ram(), &out);
+  REQUIRE(call.run() == FLHAL_OK);
+  LogLines lines;
+  flhal::log_summary();
+  CHECK(lines.count("calls by route") == 0);
+  Setting info("log_level", "info");
+  flhal::log_summary();
+  flhal::log_summary();
+  CHECK(lines.count("calls by route: host 1") == 1);
+  CHECK(lines.count("relu on ") == 1);
 }

@@ -238,7 +238,8 @@ typedef struct flhal_plugin_table_v1 {
   /* 15..17: NULL = core uses device_info and staging copies. */
   flhal_status (*memory_budget)(flhal_p_device*, uint64_t* free_bytes, uint64_t* total_bytes);
   flhal_status (*host_begin)(flhal_p_device*, const flhal_p_place*, uint64_t bytes, uint32_t access, void** host);
-  flhal_status (*host_end)(flhal_p_device*, const flhal_p_place*, uint64_t bytes, uint32_t access);
+  flhal_status (*host_end)(flhal_p_device*, const flhal_p_place*, uint64_t bytes, uint32_t access,
+                           void* host);   /* the pointer host_begin gave: equal ranges may be open twice */
   /* 18..29: all or none (event_signal only with its capability). Present = asynchronous plugin; copy, fill
    * and launch above then honour `stream`. */
   flhal_status (*stream_create)(flhal_p_device*, int32_t priority, uint32_t flags, flhal_p_stream** out);

@@ -49,7 +49,7 @@ flhal_status memory_alloc(flhal_p_device*, flhal_p_slab_v1* inout);
 void memory_free(flhal_p_device*, flhal_p_memory*);
 flhal_status memory_budget(flhal_p_device*, uint64_t* free_bytes, uint64_t* total_bytes);
 flhal_status host_begin(flhal_p_device*, const flhal_p_place*, uint64_t bytes, uint32_t access, void** host);
-flhal_status host_end(flhal_p_device*, const flhal_p_place*, uint64_t bytes, uint32_t access);
+flhal_status host_end(flhal_p_device*, const flhal_p_place*, uint64_t bytes, uint32_t access, void* host);
 
 // copy.cc
 flhal_status copy(flhal_p_device*, flhal_p_stream*, const flhal_p_copy_v1*);

@@ -89,6 +89,6 @@ flhal_status host_begin(flhal_p_device*, const flhal_p_place* place, uint64_t, u
   return FLHAL_OK;
 }
 
-flhal_status host_end(flhal_p_device*, const flhal_p_place*, uint64_t, uint32_t) { return FLHAL_OK; }
+flhal_status host_end(flhal_p_device*, const flhal_p_place*, uint64_t, uint32_t, void*) { return FLHAL_OK; }
 
 }  // namespace flhal::host

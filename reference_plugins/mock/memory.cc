@@ -170,12 +170,13 @@ flhal_status host_begin(flhal_p_device* device, const flhal_p_place* place, uint
   return FLHAL_OK;
 }
 
-flhal_status host_end(flhal_p_device* device, const flhal_p_place* place, uint64_t bytes, uint32_t access) {
+flhal_status host_end(flhal_p_device* device, const flhal_p_place* place, uint64_t bytes, uint32_t access, void* host) {
   if (flhal_status s = slot_begin(Slot::host_end, device->chip); s != FLHAL_OK) return s;
   Views& v = views();
   std::lock_guard lock(v.mutex);
   for (auto it = v.open.begin(); it != v.open.end(); ++it) {
-    if (it->memory != place->memory || it->offset != place->offset || it->bytes != bytes || it->access != access) continue;
+    if (it->host.get() != host) continue;   // equal ranges may be open twice
+    if (it->memory != place->memory || it->offset != place->offset || it->bytes != bytes || it->access != access) break;
     constexpr uint32_t kWrite = 2;   // FLHAL_WRITE of memory.h
     if (access & kWrite) memcpy(inside_of(*place), it->host.get(), bytes);
     v.open.erase(it);
@@ -183,7 +184,7 @@ flhal_status host_end(flhal_p_device* device, const flhal_p_place* place, uint64
     return FLHAL_OK;
   }
   misuse(device->chip, "host_end without its host_begin");
-  return fail(FLHAL_E_INVALID, "mock: host_end: no view of this range is open");
+  return fail(FLHAL_E_INVALID, "mock: host_end: no view of this range with this pointer is open");
 }
 
 }  // namespace slots

@@ -24,6 +24,7 @@ struct View {
   uint64_t address = 0, bytes = 0;
   uint32_t access = 0;
   char* staging = nullptr;
+  void* plugin_host = nullptr;          // what host_begin gave
 };
 
 std::mutex g_mutex;
@@ -110,6 +111,7 @@ Result<HostView> host_begin(Stream* stream, uint64_t address, uint64_t bytes, ui
     }
     if (answer == FLHAL_OK && host) {
       view.way = View::kPlugin;
+      view.plugin_host = host;
       return HostView{host, remember(view)};
     }
     if (answer < 0 && answer != FLHAL_E_UNSUPPORTED) {
@@ -150,7 +152,7 @@ Status host_end(Stream* stream, uint64_t ticket) {
     flhal_status answer;
     {
       auto serial = device->plugin->lock();
-      answer = device->plugin->table.host_end(device->handle, &place, view.bytes, view.access);
+      answer = device->plugin->table.host_end(device->handle, &place, view.bytes, view.access, view.plugin_host);
     }
     return plugin_answer(*device->plugin, "host_end", answer);
   }

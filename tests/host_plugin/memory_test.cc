@@ -173,5 +173,5 @@ TEST_CASE("host plugin: the host sees slabs as they are", "[host_plugin][memory]
   void* host = nullptr;
   CHECK(p.table->host_begin(p.device, &place, 10, FLHAL_READ | FLHAL_WRITE, &host) == FLHAL_OK);
   CHECK(host == slab.bytes() + 100);
-  CHECK(p.table->host_end(p.device, &place, 10, FLHAL_WRITE) == FLHAL_OK);
+  CHECK(p.table->host_end(p.device, &place, 10, FLHAL_WRITE, host) == FLHAL_OK);
 }

@@ -1,4 +1,7 @@
 // tests/memory/host_access_test.cc: views of device memory for the host, and pinned memory.
+#include <algorithm>
+#include <memory>
+
 #include "memory/chips.h"
 #include "memory/tiny_device.h"
 
@@ -43,6 +46,26 @@ TEST_CASE("host access: staged and mapped views read and write, several at once"
     REQUIRE_OK(host_end(s, nothing->ticket));
     REQUIRE_OK(pool_free(x));
     CHECK(host_views_open() == 0);
+  }
+}
+
+TEST_CASE("host access: of equal views of one range each keeps its own bytes until it ends", "[memory][host_access]") {
+  for (const char* name : {"ram", "chip_a"}) {
+    CAPTURE(name);
+    Stream* s = chip(name)->default_stream;
+    uint64_t x = allocate(s, 256);
+    uint8_t one = 1;
+    REQUIRE_OK(fill_bytes(s, x, 256, &one, 1));
+    auto a = host_begin(s, x, 256, FLHAL_READ);
+    auto b = host_begin(s, x, 256, FLHAL_READ);
+    REQUIRE((a.ok() && b.ok()));
+    REQUIRE_OK(host_end(s, b->ticket));
+    std::unique_ptr<uint8_t[]> later(new uint8_t[256]);   // takes the memory of a view that ended too early
+    std::memset(later.get(), 9, 256);
+    auto* p = static_cast<const uint8_t*>(a->host);
+    CHECK(std::count(p, p + 256, 1) == 256);
+    REQUIRE_OK(host_end(s, a->ticket));
+    REQUIRE_OK(pool_free(x));
   }
 }
 

@@ -103,6 +103,23 @@ TEST_CASE("mock: the script sets the size of the memory, and how addresses look"
   }
 }
 
+TEST_CASE("mock: of two views of the same range host_end ends the one it was given", "[mock]") {
+  DirectMock mock;
+  flhal_p_slab_v1 slab = mock.slab(4096);
+  void *first = nullptr, *second = nullptr;
+  flhal_p_place place = on(slab, 0);
+  REQUIRE(mock.table().host_begin(mock.chip(0), &place, 16, 3, &first) == FLHAL_OK);
+  REQUIRE(mock.table().host_begin(mock.chip(0), &place, 16, 3, &second) == FLHAL_OK);
+  strcpy(static_cast<char*>(first), "first");
+  strcpy(static_cast<char*>(second), "second");
+  REQUIRE(mock.table().host_end(mock.chip(0), &place, 16, 3, second) == FLHAL_OK);
+  CHECK(std::string(static_cast<char*>(mock_control().inside(slab.address))) == "second");
+  CHECK(std::string(static_cast<char*>(first)) == "first");
+  REQUIRE(mock.table().host_end(mock.chip(0), &place, 16, 3, first) == FLHAL_OK);
+  CHECK(std::string(static_cast<char*>(mock_control().inside(slab.address))) == "first");
+  mock.table().memory_free(mock.chip(0), slab.memory);
+}
+
 TEST_CASE("mock: a host view is a copy that host_end writes back", "[mock]") {
   DirectMock mock;
   flhal_p_slab_v1 slab = mock.slab(4096);
@@ -112,10 +129,10 @@ TEST_CASE("mock: a host view is a copy that host_end writes back", "[mock]") {
   strcpy(static_cast<char*>(view), "hello");
   CHECK(static_cast<char*>(mock_control().inside(slab.address + 64))[0] == 0);
   CHECK(mock_counts(0).live_host_views == 1);
-  REQUIRE(mock.table().host_end(mock.chip(0), &place, 16, 3) == FLHAL_OK);
+  REQUIRE(mock.table().host_end(mock.chip(0), &place, 16, 3, view) == FLHAL_OK);
   CHECK(std::string(static_cast<char*>(mock_control().inside(slab.address + 64))) == "hello");
   uint64_t before = mock_counts(0).misuse;
-  CHECK(mock.table().host_end(mock.chip(0), &place, 16, 3) == FLHAL_E_INVALID);
+  CHECK(mock.table().host_end(mock.chip(0), &place, 16, 3, view) == FLHAL_E_INVALID);
   CHECK(mock_counts(0).misuse == before + 1);
   mock.table().memory_free(mock.chip(0), slab.memory);
 }

@@ -270,10 +270,7 @@ def test_failure_inside_the_cpu_operator_is_raised_and_leaves_no_harm(dev):
     assert torch.ones(2, device=dev).sum().item() == 2
 
 
-def test_threads_fall_back_at_the_same_time(dev, request, plugin):
-    if plugin == "mock":
-        # Open: with eight threads some results are another buffer's bytes on an asynchronous chip; see docs/state.md.
-        request.node.add_marker(pytest.mark.xfail(reason="staging of threads on one asynchronous stream mixes buffers", strict=False))
+def test_threads_fall_back_at_the_same_time(dev):
     x = X.to(dev)
     want = torch.special.erfcx(X)
     bad = []

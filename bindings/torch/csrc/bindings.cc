@@ -191,6 +191,11 @@ PyObject* py_reset_device(PyObject*, PyObject* argument) {
   return guarded([&] { reset_device(static_cast<c10::DeviceIndex>(index)); }) ? none() : nullptr;
 }
 
+PyObject* py_clear_errors(PyObject*, PyObject* argument) {
+  TORCH_FL_INDEX(index);
+  return guarded([&] { clear_errors(static_cast<c10::DeviceIndex>(index)); }) ? none() : nullptr;
+}
+
 PyObject* py_synchronize(PyObject*, PyObject* argument) {
   TORCH_FL_INDEX(index);
   return guarded([&] { check(flhal_device_synchronize(device_handle(static_cast<c10::DeviceIndex>(index))), "synchronize"); })
@@ -377,6 +382,7 @@ PyMethodDef kMethods[] = {
     {"find_device", py_find_device, METH_O, nullptr},
     {"open_device", py_open_device, METH_O, nullptr},
     {"is_open", py_is_open, METH_O, nullptr},
+    {"clear_errors", py_clear_errors, METH_O, nullptr},
     {"reset_device", py_reset_device, METH_O, nullptr},
     {"synchronize", py_synchronize, METH_O, nullptr},
     {"host_visible", py_host_visible, METH_O, nullptr},

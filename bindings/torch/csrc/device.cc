@@ -200,4 +200,17 @@ void reset_device(c10::DeviceIndex index) {
   for (auto& slot : g_pools[index].streams) slot.store(nullptr, std::memory_order_release);
 }
 
+void clear_errors(c10::DeviceIndex index) {
+  flhal_device* device = device_handle(index);
+  flhal_device_info info{};
+  info.struct_size = sizeof info;
+  check(flhal_device_get_info(device, &info), "flhal_device_get_info");
+  if (info.state == FLHAL_DEVICE_STATE_LOST) return reset_device(index);
+  if (!device_opened(index)) return;                  // nothing ran there
+  check(flhal_stream_clear_error(stream_of(index, 0)), "flhal_stream_clear_error");
+  for (auto& slot : g_pools[index].streams) {
+    if (flhal_stream* stream = slot.load(std::memory_order_acquire)) check(flhal_stream_clear_error(stream), "flhal_stream_clear_error");
+  }
+}
+
 }  // namespace torch_fl

@@ -55,5 +55,6 @@ flhal_stream* stream_of(c10::DeviceIndex index, c10::StreamId id);
 c10::StreamId next_pool_stream(c10::DeviceIndex index, int priority);   // makes it the first time round
 bool device_opened(c10::DeviceIndex index) noexcept;
 void reset_device(c10::DeviceIndex index);                    // after DEVICE_LOST; all streams start anew
+void clear_errors(c10::DeviceIndex index);                    // after a failed operator: its streams; after a loss: reset_device
 
 }  // namespace torch_fl

@@ -185,3 +185,30 @@ def test_activate_is_kept_for_later_processes_and_the_environment_overrides(fres
 def test_unknown_TORCH_FL_DEVICE_is_an_error_at_use_and_lists_names(fresh):
     r = fresh("import torch, torch_fl\ntry: torch.empty(1, device='fl_device')\nexcept RuntimeError as e: print(e)", env={"TORCH_FL_DEVICE": "nope"}).ok()
     assert "nope" in r.out
+
+
+def test_a_lost_chip_is_told_leaves_the_others_alone_and_comes_back(fresh, plugin):
+    if plugin != "mock":
+        pytest.skip("only the mock's chips can be lost on request")
+    r = fresh(
+        """
+        import torch, torch_fl
+        other = torch.arange(4.0).to('fl_device:1')
+        x = torch.ones(4, device='fl_device:0')
+        try:
+            for _ in range(100): x = x + 1
+            x.sum().item()
+        except torch.AcceleratorError as e:
+            print('told:', e)
+        try: torch.ones(2, device='fl_device:0').sum().item()
+        except Exception as e: print('later:', e)
+        print((other * 2).sum().item())
+        torch_fl.clear_error('fl_device:0')
+        try: x.cpu()
+        except Exception as e: print('old tensor:', e)
+        print(torch.ones(3, device='fl_device:0').sum().item())
+        """,
+        env={"FLHAL_MOCK": "lose_after=20@a"},
+    ).ok()
+    assert "told: " in r.out and "lost" in r.out and "later: " in r.out and "old tensor: " in r.out
+    assert "12.0" in r.out and r.out.rstrip().endswith("3.0")

@@ -217,6 +217,13 @@ SAMPLES = {
         (t((4, 3, 5), d), t((4, 3, 5), d, 1), t((3,), d, 2), t((3,), d, 3), t((3,), d, 4, 0.5, 1.0), t((3,), d, 5),
          t((3,), d, 6, 0.5, 1.0), m, 1e-5, [True, True, True]) for m in (False, True)
     ],
+    "nll_loss_forward": lambda d: [
+        (t((4, 3), d), ints(2, 0, -100, 1), w, r, -100) for r in (0, 1, 2) for w in (None, t((3,), d, 1))
+    ] + [(t((3,), d), torch.tensor(1), None, 1, -100)],
+    "nll_loss_backward": lambda d: [
+        (t((4,), d, 2) if r == 0 else t((), d, 2), t((4, 3), d), ints(2, 0, 1, 1), w, r, 1, t((), d, 3, 0.5, 2.0))
+        for r in (0, 1, 2) for w in (None, t((3,), d, 1))
+    ] + [(t((), d, 2), t((3,), d), torch.tensor(1), None, 1, -100, t((), d, 3, 0.5, 2.0))],
     "embedding": lambda d: [(t((7, 3), d), torch.tensor([[1, 2, 6], [0, 0, 3]])), (t((7, 3), d), torch.tensor(4))],
     "embedding_dense_backward": lambda d: [(t((2, 3, 4), d), torch.tensor([[1, 2, 6], [0, 2, 3]]), 7, p, False) for p in (-1, 2)],
     "index_select": lambda d: [(t((4, 5), d), x, ints(0, 3, 3)) for x in (0, 1, -1)] + [(t((4, 5), d), 0, torch.tensor(2))],

@@ -11,7 +11,7 @@ from . import _load as _load_module
 _C = _load_module.load()
 
 from . import _exit  # noqa: E402, F401
-from ._devices import Device, activate, current_device, device_count, devices, is_available, synchronize  # noqa: E402
+from ._devices import Device, activate, clear_error, current_device, device_count, devices, is_available, synchronize  # noqa: E402
 from ._reports import fallback, get_fallback_report, get_route_report, memory_summary, reset  # noqa: E402
 from ._profile import profile_operators  # noqa: E402
 from ._settings import (  # noqa: E402
@@ -34,6 +34,7 @@ __version__ = _load_module.adapter_version()
 __all__ = [
     "Device",
     "activate",
+    "clear_error",
     "current_device",
     "device_count",
     "devices",

@@ -152,6 +152,15 @@ def synchronize(device=None):
     _C.synchronize(index_of(device))
 
 
+def clear_error(device=None):
+    """Makes a chip usable again after a failed operator or after it was lost. Does nothing where nothing failed.
+
+    After a failed operator its streams go on, and what the failed work should have written is undefined. A chip that was lost is
+    opened anew: tensors that lie on it stay invalid, and using one is an error; new ones work.
+    """
+    _C.clear_errors(index_of(device))
+
+
 def activate(device, keep=False):
     """Makes a chip the process's default, while running: new tensors on 'fl_device' go there, old ones stay where they are.
 

@@ -165,6 +165,8 @@ bool layer_norm(Frame& f);
 bool layer_norm_backward(Frame& f);
 bool batch_norm(Frame& f);
 bool batch_norm_backward(Frame& f);
+bool nll_loss(Frame& f);
+bool nll_loss_backward(Frame& f);
 bool convolution(Frame& f);
 bool convolution_backward(Frame& f);
 bool max_pool2d(Frame& f);

@@ -3,7 +3,7 @@
 // From kParallelFrom bytes on all threads copy: one core reaches about half of this class of machine's memory bandwidth.
 #include "host_plugin.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstring>

@@ -3,7 +3,7 @@
 // Nothing here starts a thread or touches oneDNN: FLHAL_PLUGIN_FORK_SAFE_PROBE is a promise.
 #include "host_plugin.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstddef>
 #include <cstring>

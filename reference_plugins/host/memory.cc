@@ -6,7 +6,7 @@
 // The host sees the bytes as they are, so host_begin and host_end only compute a pointer.
 #include "host_plugin.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/mman.h>
 
 #include <algorithm>

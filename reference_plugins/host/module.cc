@@ -5,7 +5,7 @@
 // decides that), so a launch of one group runs in the caller without entering a parallel region.
 #include "host_plugin.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstring>

@@ -1,7 +1,7 @@
 // reference_plugins/host/ops.cc: the optional table "ops": which native operators there are, and the plan slots.
 //
 // A row is op and maker; what a maker declines goes to the portable kernels, with the reason in core's reports.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstring>
 #include <exception>

@@ -1,7 +1,7 @@
 // src/core/log.h: one line per event on standard error (or a sink), filtered by log_level. Never calls Python.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string_view>
 

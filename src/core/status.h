@@ -5,7 +5,7 @@
 
 #include <flhal/scalars.h>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdint>
 #include <string>

@@ -1,6 +1,8 @@
 // src/dispatch/launch.h: one launch of an application's function, inlined into flhal_launch.
 #pragma once
 
+#include <fmt/format.h>  // fmt::ptr
+
 #include <memory>
 
 #include "dispatch/app_module.h"

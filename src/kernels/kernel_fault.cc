@@ -1,7 +1,7 @@
 // src/kernels/kernel_fault.cc: keeps the first fault of a call and turns it into a sentence.
 #include "kernels/kernel_fault.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "kernels/kernel_plan.h"
 

@@ -1,7 +1,7 @@
 // src/memory/byte_text.h: a number of bytes for people: "1.50 GiB (1610612736 bytes)", "512 bytes".
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdint>
 #include <string>

@@ -3,7 +3,7 @@
 // Usage: flhal-opset header | json | markdown | numbers         (to standard output)
 //        flhal-opset check FILE     every line of FILE (abi/1.0/ops.txt) still holds; exit code 1 and a line per fault
 // Output depends on the tables alone: no date, no path, no version of this tool.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cctype>

@@ -1,7 +1,7 @@
 // tests/support/canary.cc
 #include "support/canary.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstring>
 #include <stdexcept>

@@ -1,7 +1,7 @@
 // tests/support/fresh_process.cc: libuv does the work; the loop lives only as long as the call.
 #include "support/fresh_process.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <signal.h>
 #include <uv.h>
 

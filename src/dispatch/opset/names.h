@@ -1,7 +1,7 @@
 // src/dispatch/opset/names.h: words for what a row says, as header, JSON and reference page print them.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 #include <string>

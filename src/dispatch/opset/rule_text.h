@@ -1,7 +1,7 @@
 // src/dispatch/opset/rule_text.h: what the rules share: the sentence of a refusal, and small comparisons of sizes.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string>
 

@@ -4,7 +4,7 @@
 // call and allocate nothing unless they refuse.
 #include "dispatch/opset/shape_rules.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "dispatch/opset/rule_text.h"
 

@@ -25,6 +25,7 @@ constinit Config g_config;
 constexpr const char* kPolicies[] = {"auto", "warn", "strict"};
 constexpr const char* kLevels[] = {"error", "warn", "info", "debug"};
 constexpr const char* kRoutes[] = {"auto", "native", "kernel", "composite", "host"};
+constexpr const char* kFloat64[] = {"refuse", "demote"};
 constexpr const char* kCacheModes[] = {"on", "off", "refresh"};
 
 PoolLimit g_pool_limit;                      // guarded by g_mutex, like everything below
@@ -62,6 +63,7 @@ bool take_route(std::string_view v) {
 }
 bool take_text(std::string_view) { return true; }   // checked where it is used: names and paths
 bool take_probe_timeout(std::string_view v) { return parse_integer(v, 10, 600000).has_value(); }
+bool take_float64(std::string_view v) { return parse_name(v, kFloat64).has_value(); }   // frameworks ask for the text
 bool take_probe_cache(std::string_view v) { return parse_name(v, kCacheModes).has_value(); }
 
 struct Row {
@@ -84,6 +86,7 @@ constexpr Row kRows[] = {
     {"device", "DEVICE", "", take_text, "a device name", false},
     {"visible_devices", "VISIBLE_DEVICES", "", take_text, "a comma list of device names, name:n or uuid:..., or none", true},
     {"route", "ROUTE", "auto", take_route, "auto, native, kernel, composite or host", false},
+    {"float64", "FLOAT64", "refuse", take_float64, "refuse or demote", false},
     {"probe_timeout_ms", "PROBE_TIMEOUT_MS", "10000", take_probe_timeout, "a whole number from 10 to 600000", true},
     {"probe_cache", "PROBE_CACHE", "on", take_probe_cache, "on, off or refresh", true},
 };

@@ -86,6 +86,7 @@ TEST_CASE("config: each setting is taken from the environment under both names, 
       {"async_level", "ASYNC_LEVEL", "0", "2", "two", "0, 1 or 2"},
       {"log_level", "LOG_LEVEL", "error", "info", "loud", "error, warn, info or debug"},
       {"route", "ROUTE", "host", "kernel", "gpu", "auto, native, kernel, composite or host"},
+      {"float64", "FLOAT64", "demote", "refuse", "float32", "refuse or demote"},
       {"probe_timeout_ms", "PROBE_TIMEOUT_MS", "500", "700", "soon", "a whole number from 10 to 600000"},
       {"probe_cache", "PROBE_CACHE", "off", "refresh", "yes", "on, off or refresh"},
   };

@@ -39,14 +39,32 @@ uint64_t ask_storable(c10::DeviceIndex index) {
   return bits;
 }
 
-[[noreturn]] void refuse_dtype(at::ScalarType dtype, c10::DeviceIndex index) {
+bool holds(at::ScalarType dtype, c10::DeviceIndex index) {
+  uint64_t bits = g_storable[index].load(std::memory_order_relaxed);
+  if (__builtin_expect(bits == 0, 0)) bits = ask_storable(index);
+  const auto type = static_cast<unsigned>(dtype);
+  return type < 63 && ((bits >> type) & 1) != 0;
+}
+
+void append_text(void* ctx, const char* text, uint64_t n) { static_cast<std::string*>(ctx)->append(text, n); }
+
+// What a tensor of `dtype` is on a chip that cannot hold it: float32 for float64 where the user has said so, else an error.
+at::ScalarType instead_of(at::ScalarType dtype, c10::DeviceIndex index) {
+  const bool demotable = dtype == at::kDouble && holds(at::kFloat, index);
+  std::string policy;
+  check(flhal_config_get("float64", append_text, &policy), "flhal_config_get");
   flhal_device_info info{};
   info.struct_size = sizeof info;
   check(flhal_device_get_info(device_handle(index), &info), "flhal_device_get_info");
   const bool known = flhal_dtype_of(dtype) != 0;
+  if (demotable && policy == "demote") {
+    TORCH_WARN_ONCE("torch_fl: ", info.name, " cannot hold float64; tensors of it become float32 (set_float64 is 'demote')");
+    return at::kFloat;
+  }
   TORCH_CHECK_TYPE(false, kDeviceName, ":", int(index), " (", info.name, ") cannot hold ", dtype, ": ",
                    known ? "the chip has no such type" : "flhal has no such type",
-                   "; convert on the CPU first, e.g. tensor.to(torch.float32).to('", kDeviceName, ":", int(index), "')");
+                   "; convert on the CPU first, e.g. tensor.to(torch.float32).to('", kDeviceName, ":", int(index), "')",
+                   demotable ? ", or let it become float32 everywhere: torch_fl.set_float64('demote')" : "");
 }
 
 at::Tensor wrap_storage(c10::DeviceIndex index, size_t bytes, at::ScalarType dtype) {
@@ -57,17 +75,14 @@ at::Tensor wrap_storage(c10::DeviceIndex index, size_t bytes, at::ScalarType dty
 
 }  // namespace
 
-void check_storable(at::ScalarType dtype, c10::DeviceIndex index) {
-  uint64_t bits = g_storable[index].load(std::memory_order_relaxed);
-  if (__builtin_expect(bits == 0, 0)) bits = ask_storable(index);
-  const auto type = static_cast<unsigned>(dtype);
-  if (__builtin_expect(type >= 63 || ((bits >> type) & 1) == 0, 0)) refuse_dtype(dtype, index);
+at::ScalarType storable(at::ScalarType dtype, c10::DeviceIndex index) {
+  return __builtin_expect(holds(dtype, index), 1) ? dtype : instead_of(dtype, index);
 }
 
 at::Tensor empty_contiguous(at::IntArrayRef sizes, at::ScalarType dtype, c10::DeviceIndex index) {
   at::detail::check_size_nonnegative(sizes);
   device_handle(index);
-  check_storable(dtype, index);
+  dtype = storable(dtype, index);
   const size_t bytes = at::detail::computeStorageNbytesContiguous(sizes, c10::elementSize(dtype));
   at::Tensor out = wrap_storage(index, bytes, dtype);
   if (sizes.size() != 1 || sizes[0] != 0) out.unsafeGetTensorImpl()->generic_set_sizes_contiguous(sizes);
@@ -77,7 +92,7 @@ at::Tensor empty_contiguous(at::IntArrayRef sizes, at::ScalarType dtype, c10::De
 at::Tensor empty_like_strided(at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType dtype, c10::DeviceIndex index) {
   at::detail::check_size_nonnegative(sizes);
   device_handle(index);
-  check_storable(dtype, index);
+  dtype = storable(dtype, index);
   TORCH_CHECK(sizes.size() == strides.size(), "mismatch in length of strides and shape");
   const size_t bytes = at::detail::computeStorageNbytes(sizes, strides, c10::elementSize(dtype));
   at::Tensor out = wrap_storage(index, bytes, dtype);

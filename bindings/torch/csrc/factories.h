@@ -9,7 +9,8 @@ at::Tensor empty_contiguous(at::IntArrayRef sizes, at::ScalarType dtype, c10::De
 at::Tensor empty_like_strided(at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType dtype, c10::DeviceIndex device);
 // An out= tensor gets the sizes of the result, with torch's warning when it had elements; strides contiguous when it grew.
 void resize_output(const at::Tensor& out, at::IntArrayRef sizes);
-// What torch.empty refuses too: dtypes the chip cannot store. One sentence for every door (TYPE-02, TYPE-05).
-void check_storable(at::ScalarType dtype, c10::DeviceIndex device);
+// The dtype itself, or what stands for it where the chip cannot hold it (set_float64). Else raises: one sentence for every door
+// into the device (TYPE-02, TYPE-05).
+at::ScalarType storable(at::ScalarType dtype, c10::DeviceIndex device);
 
 }  // namespace torch_fl

@@ -63,6 +63,15 @@ def get_log_level():
     return _C.config_get("log_level")
 
 
+def set_float64(how):
+    """What becomes of float64 on a chip that cannot hold it. 'refuse': a TypeError; 'demote': float32, said once."""
+    _set("float64", str(how))
+
+
+def get_float64():
+    return _C.config_get("float64")
+
+
 def set_plugin_path(path):
     """Where plugins are looked for first: folders, manifests or libraries, a list or joined by colons. Before the first use."""
     if not isinstance(path, str):

@@ -1,4 +1,4 @@
-"""Cross entropy: class targets, ignored rows, weights, bad classes; on the chip without a fallback."""
+"""Losses: class targets, ignored rows, weights, bad classes; distances; on the chip without a fallback."""
 
 import pytest
 import torch
@@ -65,3 +65,26 @@ def test_other_shapes(dev, shape):
     logits = torch.randn(shape)
     target = torch.zeros(shape[:1] + shape[2:], dtype=torch.long)
     torch.testing.assert_close(F.cross_entropy(logits.to(dev), target.to(dev)).cpu(), F.cross_entropy(logits, target), equal_nan=True)
+
+
+DISTANCES = {
+    "mse": F.mse_loss, "l1": F.l1_loss, "smooth_l1": F.smooth_l1_loss, "smooth_l1_beta": lambda a, b, **k: F.smooth_l1_loss(a, b, beta=0.2, **k),
+    "huber": F.huber_loss, "huber_delta": lambda a, b, **k: F.huber_loss(a, b, delta=0.4, **k),
+}
+
+
+@pytest.mark.parametrize("name", DISTANCES)
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_distance_losses_stay_on_the_chip(dev, plugin, name, reduction, recwarn):
+    target = torch.randn(6, 5, generator=torch.Generator().manual_seed(2))
+    target[0] = LOGITS[0]
+    results = []
+    for device in ("cpu", dev):
+        x = LOGITS.to(device).t().contiguous().t().requires_grad_()
+        with torch_fl.fallback("auto" if plugin == "ram" else "strict"):
+            value = DISTANCES[name](x, target.to(device), reduction=reduction)
+            value.sum().backward()
+        results.append((value.detach().cpu(), x.grad.cpu()))
+    for want, got in zip(*results):
+        torch.testing.assert_close(got, want)
+    assert not [w for w in recwarn if "resized" in str(w.message)]

@@ -89,6 +89,8 @@ TEST_CASE("address map: a range that leaves its allocation is told with values",
   CHECK(AddressMap::find(reinterpret_cast<uint64_t>(&on_stack)) == nullptr);
   CHECK(AddressMap::find(0) == nullptr);
   CHECK(AddressMap::find(UINT64_MAX) == nullptr);
+  CHECK(AddressMap::find(x) != nullptr);
+  for (int bit = 48; bit < 64; ++bit) CHECK(AddressMap::find(x | 1ull << bit) == nullptr);   // the table is 48 bits wide
   REQUIRE_OK(pool_free(x));
 }
 

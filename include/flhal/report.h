@@ -22,8 +22,14 @@ FLHAL_API flhal_status flhal_fallback_leave(uint64_t ticket, uint64_t bytes_to_h
 FLHAL_API flhal_status flhal_fallback_push(const char* policy, const char* op);
 FLHAL_API flhal_status flhal_fallback_pop(void);
 
+// Names what the calling thread works on from now on; copies between devices are counted under that name, in the report
+// "fallback" as `moves`. Names are kept for ever: take names of places in a program, not of single calls.
+// *out_outer: the scope the thread was in; give it to flhal_scope_leave, on the same thread. Since: 1.0
+FLHAL_API flhal_status flhal_scope_enter(const char* name, uint32_t* out_outer);
+FLHAL_API void flhal_scope_leave(uint32_t outer);
+
 // Gives a report as JSON text. which: "load" (plugins: what was found, what did not load, why, remedy, places searched),
-// "devices", "fallback" (per op: route, reason, calls, ms, bytes, call site), "routes" (calls per op and route), "memory",
+// "devices", "fallback" (per op: route, reason, calls, ms, bytes, call site; and what moved between devices), "routes" (calls per op and route), "memory",
 // "config" (settings, where each value came from), "ops" (the op set).
 // Errors: FLHAL_E_NOT_FOUND lists the reports. Since: 1.0
 FLHAL_API flhal_status flhal_report(const char* which, flhal_text_fn fn, void* ctx);

@@ -5,6 +5,7 @@
 #include "core/device.h"
 #include "dispatch/fallback_policy.h"
 #include "dispatch/report.h"
+#include "memory/traffic.h"
 
 using namespace flhal;
 
@@ -28,6 +29,18 @@ flhal_status flhal_fallback_push(const char* policy, const char* op) {
 flhal_status flhal_fallback_pop(void) {
   return api_call(__func__, [&]() -> Status { return pop_policy(); });
 }
+
+flhal_status flhal_scope_enter(const char* name, uint32_t* out_outer) {
+  return api_call(__func__, [&]() -> Status {
+    if (name == nullptr || out_outer == nullptr) {
+      return fail(FLHAL_E_INVALID, "flhal_scope_enter: name and out_outer may not be NULL; give \"\" for no scope");
+    }
+    *out_outer = enter_scope(name);
+    return FLHAL_OK;
+  });
+}
+
+void flhal_scope_leave(uint32_t outer) { leave_scope(outer); }
 
 flhal_status flhal_report(const char* which, flhal_text_fn fn, void* ctx) {
   return api_call(__func__, [&]() -> Status {

@@ -18,6 +18,7 @@
 #include "dispatch/fallback_policy.h"
 #include "dispatch/opset/json.h"
 #include "memory/pool.h"
+#include "memory/traffic.h"
 
 namespace flhal {
 namespace {
@@ -35,6 +36,22 @@ void add_totals(cJSON* root) {
   json_add_number(root, "off_chip_calls", totals.off_chip);
   cJSON_AddNumberToObject(root, "off_chip_share",
                           totals.calls ? static_cast<double>(totals.off_chip) / static_cast<double>(totals.calls) : 0);
+}
+
+// Per (scope, from, to): what crossed from one device to another, in whose name, and what it cost.
+void add_moves(cJSON* root) {
+  cJSON* list = cJSON_AddArrayToObject(root, "moves");
+  for (const TrafficRow& row : traffic_rows()) {
+    cJSON* item = cJSON_CreateObject();
+    cJSON_AddItemToArray(list, item);
+    json_add(item, "scope", row.scope);
+    json_add(item, "from", device_name(row.from));
+    json_add(item, "to", device_name(row.to));
+    json_add_number(item, "copies", row.copies);
+    json_add_number(item, "bytes", row.bytes);
+    cJSON_AddNumberToObject(item, "ms", static_cast<double>(row.ns) / 1e6);
+    cJSON_AddNumberToObject(item, "ms_waiting", static_cast<double>(row.wait_ns) / 1e6);
+  }
 }
 
 // Per (device, op, route, reason), most calls first: only what left the chip, or was declined and went on as a fallback.
@@ -59,6 +76,7 @@ std::string fallback_json() {
     json_add_number(item, "bytes_to_device", row.bytes_to_device);
     json_add(item, "call_site", row.call_site);
   }
+  add_moves(root.get());
   return json_print(root.get(), true);
 }
 
@@ -157,6 +175,7 @@ Result<std::string> report_json(std::string_view which) {
 Status report_reset(std::string_view which) {
   FLHAL_TRY(find_report(which, "flhal_report_reset", true));
   reset_counters();   // both reports read the same rows
+  reset_traffic();
   reset_fallback_warnings();
   return FLHAL_OK;
 }
@@ -173,6 +192,9 @@ std::string fallback_summary() {
   for (size_t i = 0; i < rows.size() && i < 5; ++i)
     text += fmt::format("\n  {} on {}: {} calls, {:.1f} ms, {}", rows[i].op, device_name(rows[i].device), rows[i].calls,
                         static_cast<double>(rows[i].ns) / 1e6, rows[i].reason);
+  for (const TrafficRow& row : traffic_rows())
+    text += fmt::format("\n  moved {} -> {}{}{}: {} bytes in {} copies, {:.1f} ms", device_name(row.from), device_name(row.to),
+                        row.scope.empty() ? "" : " in ", row.scope, row.bytes, row.copies, static_cast<double>(row.ns) / 1e6);
   return text;
 }
 

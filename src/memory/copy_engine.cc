@@ -14,6 +14,7 @@
 
 #include "memory/address_map.h"
 #include "memory/pinned.h"
+#include "memory/traffic.h"
 
 namespace flhal {
 
@@ -127,9 +128,10 @@ Status device_to_host(Stream* stream, char* dst, const Side& src, const Rect& re
 }
 
 // Both streams belong to the devices of their sides. Returns when the bytes are in dst.
-Status across(Stream* to, const Side& dst, Stream* from, const Side& src, const Rect& rect) {
+Status across(Stream* to, const Side& dst, Stream* from, const Side& src, const Rect& rect, TrafficTimer* timer) {
   FLHAL_TRY(to->wait_for(to->here().sequence));
   FLHAL_TRY(from->wait_for(from->here().sequence));
+  timer->waited();
   if (char* bytes = src.visible()) {
     FLHAL_TRY(submit_copy(to, dst.place(), host_place(bytes), rect));
     return to->wait_for(to->here().sequence);
@@ -180,7 +182,10 @@ Status copy_rect(Stream* stream, uint64_t dst_address, uint64_t src_address, con
     FLHAL_TRY(to->open());
     FLHAL_TRY(from->open());
     if (to != here && from != here) FLHAL_TRY(stream->wait_for(stream->here().sequence));
-    return across(to == here ? stream : to->default_stream, dst, from == here ? stream : from->default_stream, src, rect);
+    TrafficTimer timer(from->index, to->index, rect.bytes * rect.rows);
+    FLHAL_TRY(across(to == here ? stream : to->default_stream, dst, from == here ? stream : from->default_stream, src, rect, &timer));
+    if (to != from) timer.finished();
+    return FLHAL_OK;
   }
   Device* other = to ? to : from;
   Stream* queue = stream;

@@ -1,8 +1,10 @@
 // tests/memory/copy_test.cc: bytes between host, chips and makers.
 #include <numeric>
+#include <thread>
 
 #include "core/config.h"
 #include "memory/chips.h"
+#include "memory/traffic.h"
 
 using namespace flhal;
 using namespace flhal::test;
@@ -198,4 +200,33 @@ TEST_CASE("copy: level 0 finishes everything before it returns", "[memory][copy]
   REQUIRE_OK(config_set("async_level", "1"));
   REQUIRE_OK(pinned_free(pinned));
   REQUIRE_OK(pool_free(x));
+}
+
+TEST_CASE("copy: what moves between devices is counted by scope, direction and bytes; other copies are not", "[memory][copy][traffic]") {
+  Stream *a = chip("chip_a")->default_stream, *b = chip("chip_b")->default_stream;
+  const uint32_t ia = chip("chip_a")->index, ib = chip("chip_b")->index;
+  auto bytes = pattern(6000);
+  uint64_t x = allocate(a, 6000), z = allocate(a, 6000), y = allocate(b, 6000);
+  reset_traffic();
+  REQUIRE_OK(copy_bytes(a, x, number(bytes.data()), 6000, 0));
+  REQUIRE_OK(copy_bytes(a, z, x, 6000, 0));
+  CHECK(traffic_rows().empty());
+  const uint32_t outer = enter_scope("head");
+  REQUIRE_OK(copy_bytes(a, y, x, 6000, 0));
+  REQUIRE_OK(copy_bytes(b, y, x, 1000, 0));
+  std::thread([&] { REQUIRE_OK(copy_bytes(b, x, y, 10, 0)); }).join();   // another thread is in no scope
+  const uint32_t head = enter_scope("tail");
+  REQUIRE_OK(copy_rows(b, x, y, 100, 5, 200, 300, 0));
+  leave_scope(head);
+  CHECK(copy_bytes(b, x, y, 1 << 20, 0).code() == FLHAL_E_INVALID);      // refused: not counted
+  leave_scope(outer);
+  auto rows = traffic_rows();
+  REQUIRE(rows.size() == 3);
+  CHECK((rows[0].scope == "head" && rows[0].from == ia && rows[0].to == ib && rows[0].bytes == 7000 && rows[0].copies == 2));
+  CHECK((rows[1].scope == "tail" && rows[1].from == ib && rows[1].to == ia && rows[1].bytes == 500 && rows[1].copies == 1));
+  CHECK((rows[2].scope == "" && rows[2].bytes == 10));
+  CHECK((rows[0].ns > 0 && rows[0].wait_ns <= rows[0].ns));
+  reset_traffic();
+  CHECK(traffic_rows().empty());
+  for (uint64_t p : {x, y, z}) REQUIRE_OK(pool_free(p));
 }

@@ -334,6 +334,19 @@ PyObject* py_fallback_pop(PyObject*, PyObject*) {
   return guarded([&] { check(flhal_fallback_pop(), "fallback"); }) ? none() : nullptr;
 }
 
+PyObject* py_scope_enter(PyObject*, PyObject* argument) {
+  const char* name = PyUnicode_AsUTF8AndSize(argument, nullptr);
+  if (name == nullptr) return nullptr;
+  uint32_t outer = 0;
+  return guarded([&] { check(flhal_scope_enter(name, &outer), "scope_enter"); }) ? PyLong_FromUnsignedLong(outer) : nullptr;
+}
+
+PyObject* py_scope_leave(PyObject*, PyObject* argument) {
+  TORCH_FL_INDEX(outer);
+  flhal_scope_leave(static_cast<uint32_t>(outer));
+  return none();
+}
+
 PyObject* py_dry_run_begin(PyObject*, PyObject*) {
   dry_run_begin();
   return none();
@@ -397,6 +410,8 @@ PyMethodDef kMethods[] = {
     {"report_reset", py_report_reset, METH_O, nullptr},
     {"fallback_push", py_fallback_push, METH_VARARGS, nullptr},
     {"fallback_pop", py_fallback_pop, METH_NOARGS, nullptr},
+    {"scope_enter", py_scope_enter, METH_O, nullptr},
+    {"scope_leave", py_scope_leave, METH_O, nullptr},
     {"dry_run_begin", py_dry_run_begin, METH_NOARGS, nullptr},
     {"dry_run_end", py_dry_run_end, METH_NOARGS, nullptr},
     {"plugin_add", py_plugin_add, METH_O, nullptr},

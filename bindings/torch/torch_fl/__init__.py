@@ -13,6 +13,7 @@ _C = _load_module.load()
 from . import _exit  # noqa: E402, F401
 from ._devices import Device, activate, clear_error, current_device, device_count, devices, is_available, synchronize  # noqa: E402
 from ._reports import fallback, get_fallback_report, get_route_report, memory_summary, reset  # noqa: E402
+from ._scope import device  # noqa: E402
 from ._profile import profile_operators  # noqa: E402
 from ._settings import (  # noqa: E402
     get_async_level,
@@ -38,6 +39,7 @@ __all__ = [
     "activate",
     "clear_error",
     "current_device",
+    "device",
     "device_count",
     "devices",
     "fallback",

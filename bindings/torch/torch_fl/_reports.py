@@ -3,7 +3,7 @@
 import contextlib
 import json
 
-from . import _C
+from . import _C, _traffic
 
 
 def get_fallback_report(as_json=False):
@@ -23,6 +23,7 @@ def reset():
     """Sets the counts of the fallback report and of the routes back to nothing."""
     _C.report_reset("fallback")
     _C.report_reset("routes")
+    _traffic.forget()
 
 
 def _overloads(op):

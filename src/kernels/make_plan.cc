@@ -2,6 +2,24 @@
 #include "kernels/families.h"
 
 namespace flhal::kernels {
+namespace {
+
+bool is_complex(flhal_dtype dtype) { return dtype == FLHAL_C64 || dtype == FLHAL_C128; }
+
+// Half of a complex number would be left out without a word: an operand read by real arithmetic, a factor read as one number.
+const char* halves_complex(const Call& proto) {
+  if (proto.compute_dtype != 0 && !is_complex(proto.compute_dtype) && proto.op != FLHAL_OP_COPY) {
+    for (uint32_t i = proto.n_outputs; i < tensor_count(proto); ++i)
+      if (is_complex(tensor_of(proto, i).dtype)) return "real arithmetic over complex operands";
+  }
+  const bool reads_them = proto.op < FLHAL_OP_SUM;                     // the pointwise kernels
+  const char* attr = reinterpret_cast<const char*>(proto.attrs);
+  for (uint32_t i = 0; i < proto.n_attrs && !reads_them; ++i, attr += proto.attr_stride)
+    if (reinterpret_cast<const flhal_attr_v1*>(attr)->kind == FLHAL_ATTR_COMPLEX) return "a complex factor";
+  return nullptr;
+}
+
+}  // namespace
 
 std::unique_ptr<KernelPlan> make_kernel_plan(const Call& proto, Dialect dialect, const char** reason) {
   const char* unused = nullptr;
@@ -10,6 +28,7 @@ std::unique_ptr<KernelPlan> make_kernel_plan(const Call& proto, Dialect dialect,
   if (dialect != Dialect::kHost) { *reason = "no portable kernels in this dialect yet"; return nullptr; }
   for (uint32_t i = 0; i < tensor_count(proto); ++i)
     if (tensor_of(proto, i).layout != 0) { *reason = "an operand is in a layout private to the chip"; return nullptr; }
+  if (const char* halved = halves_complex(proto)) { *reason = halved; return nullptr; }
   switch (proto.op) {
     case FLHAL_OP_COPY: case FLHAL_OP_FILL: return plan_copy(proto, reason);
     case FLHAL_OP_SUM: case FLHAL_OP_MEAN: case FLHAL_OP_PROD: case FLHAL_OP_AMAX: case FLHAL_OP_AMIN: case FLHAL_OP_ANY:

@@ -100,6 +100,23 @@ at::Tensor empty_like_strided(at::IntArrayRef sizes, at::IntArrayRef strides, at
   return out;
 }
 
+void reshape_tensor(c10::TensorImpl* self, at::IntArrayRef sizes, at::OptionalIntArrayRef strides) {
+  if (self->sizes() == sizes && (!strides || self->strides() == *strides)) return;
+  const size_t itemsize = self->dtype().itemsize();
+  size_t bytes = 0;
+  if (strides) {
+    self->set_sizes_and_strides(sizes, *strides);
+    bytes = at::detail::computeStorageNbytes(sizes, *strides, itemsize, self->storage_offset());
+  } else {
+    self->generic_set_sizes_contiguous(sizes);
+    bytes = at::detail::computeStorageNbytesContiguous(sizes, itemsize, self->storage_offset());
+  }
+  if (self->numel() == 0) return;
+  const c10::Storage& storage = self->unsafe_storage();
+  TORCH_CHECK(storage, "Tensor: invalid null storage");
+  if (bytes > storage.nbytes()) resize_storage(storage.unsafeGetStorageImpl(), bytes);
+}
+
 namespace {
 
 c10::DeviceIndex index_for(std::optional<c10::Device> device, std::optional<bool> pin_memory) {
@@ -151,24 +168,6 @@ at::Tensor triu_indices(int64_t rows, int64_t columns, int64_t offset, std::opti
   at::Tensor out = empty_contiguous(host.sizes(), host.scalar_type(), index_for(device, pin_memory));
   copy_into(out, host, false);
   return out;
-}
-
-// Sizes and strides of a tensor anew; its storage grows when it must, and keeps its bytes.
-void reshape_tensor(c10::TensorImpl* self, at::IntArrayRef sizes, at::OptionalIntArrayRef strides) {
-  if (self->sizes() == sizes && (!strides || self->strides() == *strides)) return;
-  const size_t itemsize = self->dtype().itemsize();
-  size_t bytes = 0;
-  if (strides) {
-    self->set_sizes_and_strides(sizes, *strides);
-    bytes = at::detail::computeStorageNbytes(sizes, *strides, itemsize, self->storage_offset());
-  } else {
-    self->generic_set_sizes_contiguous(sizes);
-    bytes = at::detail::computeStorageNbytesContiguous(sizes, itemsize, self->storage_offset());
-  }
-  if (self->numel() == 0) return;
-  const c10::Storage& storage = self->unsafe_storage();
-  TORCH_CHECK(storage, "Tensor: invalid null storage");
-  if (bytes > storage.nbytes()) resize_storage(storage.unsafeGetStorageImpl(), bytes);
 }
 
 const at::Tensor& resize_(const at::Tensor& self, at::IntArrayRef sizes, std::optional<at::MemoryFormat> format) {

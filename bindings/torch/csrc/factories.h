@@ -7,6 +7,8 @@ namespace torch_fl {
 
 at::Tensor empty_contiguous(at::IntArrayRef sizes, at::ScalarType dtype, c10::DeviceIndex device);
 at::Tensor empty_like_strided(at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType dtype, c10::DeviceIndex device);
+// Sizes and strides of a tensor anew; its storage grows when it must, and keeps its bytes.
+void reshape_tensor(c10::TensorImpl* self, at::IntArrayRef sizes, at::OptionalIntArrayRef strides);
 // An out= tensor gets the sizes of the result, with torch's warning when it had elements; strides contiguous when it grew.
 void resize_output(const at::Tensor& out, at::IntArrayRef sizes);
 // The dtype itself, or what stands for it where the chip cannot hold it (set_float64). Else raises: one sentence for every door

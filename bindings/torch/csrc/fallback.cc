@@ -132,6 +132,8 @@ class Call {
   void follow_resizes() {
     for (const Twin& twin : twins_) {
       if (!twin.written) continue;
+      if (twin.cpu.is_conj() != twin.device.is_conj()) twin.device._set_conj(twin.cpu.is_conj());   // lu_solve conjugates its out= lazily
+      if (twin.cpu.is_neg() != twin.device.is_neg()) twin.device._set_neg(twin.cpu.is_neg());
       const bool moved = twin.cpu.storage().data() != mapping_of(twin.device)->host;
       if (!moved && twin.cpu.sizes() == twin.device.sizes() && twin.cpu.strides() == twin.device.strides()) continue;
       grow_like(twin.device, twin.cpu);
@@ -232,8 +234,8 @@ class Call {
   }
 
   static void grow_like(const at::Tensor& device, const at::Tensor& cpu) {
-    if (device.sizes() != cpu.sizes()) device.resize_(cpu.sizes());
-    if (device.strides() != cpu.strides()) device.unsafeGetTensorImpl()->set_sizes_and_strides(cpu.sizes(), cpu.strides());
+    // Strides of the CPU's own choice may reach further than dense ones would (a part of a larger result of LAPACK).
+    reshape_tensor(device.unsafeGetTensorImpl(), cpu.sizes(), at::OptionalIntArrayRef(cpu.strides()));
   }
 
   at::Tensor to_device(const at::Tensor& cpu) {

@@ -45,6 +45,15 @@ static_assert(FLHAL_ATTR_CONV2D_DILATION == (FLHAL_OP_CONV2D << 8 | 3) && FLHAL_
 static_assert(FLHAL_ATTR_CONV2D_BACKWARD_INPUT_GROUPS == (FLHAL_OP_CONV2D_BACKWARD_INPUT << 8 | 4));
 static_assert(FLHAL_ATTR_CONV2D_BACKWARD_WEIGHT_GROUPS == (FLHAL_OP_CONV2D_BACKWARD_WEIGHT << 8 | 4));
 
+// Output padding from a stride on: the plain convolution of such a result is wider than the operand it came from, so it is not
+// that one's gradient.
+bool beyond_gradient(const c10::IValue& output_padding, const Geometry& g) {
+  int64_t extra[2];
+  Geometry::read(output_padding, extra, 0);
+  return extra[0] >= g.stride[0] || extra[1] >= g.stride[1];
+}
+constexpr const char* kBeyond = "a transposed convolution with output padding of a stride or more";
+
 // op(out; a, b, bias?)
 bool run(Frame& f, uint32_t op, const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, const at::Tensor* bias,
          const Geometry& g) {
@@ -88,6 +97,7 @@ bool convolution(Frame& f) {
   if (x.numel() == 0) return f.decline("convolution of nothing");
   Geometry g(f, 3, 8);
   if (!f.args[6].toBool()) return run(f, FLHAL_OP_CONV2D, f.result(), x, w, &bias, g);
+  if (beyond_gradient(f.args[7], g)) return f.decline(kBeyond);
   return run(f, FLHAL_OP_CONV2D_BACKWARD_INPUT, f.result(), x, w, nullptr, g) && add_bias(f, f.result(), bias);
 }
 
@@ -100,6 +110,7 @@ bool convolution_backward(Frame& f) {
   if (x.numel() == 0 || grad.numel() == 0 || w.numel() == 0) return fill_zero(f, gx) && fill_zero(f, gw) && fill_zero(f, gb);
   const bool transposed = f.args[7].toBool();
   Geometry g(f, 4, 9);
+  if (transposed && beyond_gradient(f.args[8], g)) return f.decline(kBeyond);
   if (gx.defined()) {
     bool done = transposed ? run(f, FLHAL_OP_CONV2D, gx, grad, w, nullptr, g)
                            : run(f, FLHAL_OP_CONV2D_BACKWARD_INPUT, gx, grad, w, nullptr, g);

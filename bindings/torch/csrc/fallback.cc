@@ -326,6 +326,10 @@ void boxed_fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::j
 }
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&boxed_fallback>()); }
+// Torch's kernel for all backends goes to a table that only torch's own backends are in.
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  for (const char* name : {"_conj_physical", "conj_physical_"}) m.impl(name, torch::CppFunction::makeFromBoxedFunction<&boxed_fallback>());
+}
 // Without it every operator under autocast fails for this device; autocast.cc adds the cast lists.
 TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) { m.fallback(torch::CppFunction::makeFallthrough()); }
 

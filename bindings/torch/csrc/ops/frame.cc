@@ -227,6 +227,8 @@ void add_attrs(Frame& f, OpCall& call) {
     const c10::IValue& v = f.args[i];
     if (v.isNone()) continue;
     if (v.isString()) {                          // approximate="none" | "tanh"
+      TORCH_CHECK(v.toStringRef() == "tanh" || v.toStringRef() == "none", "approximate argument must be either none or tanh, not '",
+                  v.toStringRef(), "'.");
       call.attr(rule->key, static_cast<int64_t>(v.toStringRef() == "tanh"));
       continue;
     }

@@ -1,5 +1,6 @@
 // csrc/ops/random.cc: random numbers. Every one comes from flhal's Philox with the device generator's seed and offset, so a
 // seed gives the same numbers on every chip; none is drawn from the CPU's generator.
+#include <ATen/Dispatch.h>
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/argsort.h>
@@ -70,11 +71,23 @@ bool scaled_mask(Frame& f, const at::Tensor& out, const at::Tensor& x, const at:
   return f.submit(call);
 }
 
+// torch checks these in the kernels of each backend, so no Meta kernel does it for us.
+void check_range(double from, double to, at::ScalarType type) {
+  const double most = AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, type, "uniform_", [] {
+    return static_cast<double>(std::numeric_limits<scalar_t>::max());
+  });
+  TORCH_CHECK(from >= -most && from <= most, "uniform_: from is out of bounds for ", type, ": ", from);
+  TORCH_CHECK(to >= -most && to <= most, "uniform_: to is out of bounds for ", type, ": ", to);
+  TORCH_CHECK(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
+  TORCH_CHECK(to - from <= most, "uniform_: to - from is more than ", type, " can hold: from=", from, ", to=", to);
+}
+
 }  // namespace
 
 // uniform_(self, from, to, generator)
 bool uniform(Frame& f) {
   const at::Tensor& self = f.result();
+  check_range(f.args[1].toDouble(), f.args[2].toDouble(), self.scalar_type());
   if (self.numel() == 0) return true;
   flhal_philox p = take(f, f.args[3], self.numel());
   return draw_uniform(f, self, p, f.args[1].toDouble(), f.args[2].toDouble()) || refuse(f, "no device kernel draws it");

@@ -14,6 +14,7 @@ from . import _exit  # noqa: E402, F401
 from ._devices import Device, activate, clear_error, current_device, device_count, devices, is_available, synchronize  # noqa: E402
 from ._reports import fallback, get_fallback_report, get_route_report, memory_summary, reset  # noqa: E402
 from ._scope import device  # noqa: E402
+from ._place import place, unplace  # noqa: E402
 from ._profile import profile_operators  # noqa: E402
 from ._settings import (  # noqa: E402
     get_async_level,
@@ -54,6 +55,7 @@ __all__ = [
     "get_route_report",
     "is_available",
     "memory_summary",
+    "place",
     "profile_operators",
     "reset",
     "set_async_level",
@@ -64,6 +66,7 @@ __all__ = [
     "set_memory_pool_size",
     "set_plugin_path",
     "synchronize",
+    "unplace",
 ]
 
 

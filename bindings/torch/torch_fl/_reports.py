@@ -6,10 +6,34 @@ import json
 from . import _C, _traffic
 
 
+class FallbackReport(dict):
+    """The report as a dict that prints as two tables."""
+
+    def __str__(self):
+        lines = [f"{self['off_chip_calls']} of {self['calls']} calls left the chip ({100 * self['off_chip_share']:.1f} %)"]
+        for row in self["ops"]:
+            lines.append(
+                f"  {row['op']} on {row['device']}: {row['calls']} calls by {row['route']}, {row['ms']:.1f} ms, {_size(row['bytes_to_host'])} to the "
+                f"host, {_size(row['bytes_to_device'])} back; {row['reason']}" + (f"; first at {row['call_site']}" if row["call_site"] else "")
+            )
+        moves = self["moves"]
+        lines.append(f"{_size(sum(row['bytes'] for row in moves))} moved between chips in {sum(row['copies'] for row in moves)} copies")
+        for row in moves:
+            lines.append(
+                f"  {row['from']} -> {row['to']}: {_size(row['bytes'])} in {row['copies']} copies, {row['ms']:.1f} ms, of which "
+                f"{row['ms_waiting']:.1f} ms waiting for earlier work; {row['scope'] or 'outside of scopes and placements'}"
+            )
+        return "\n".join(lines)
+
+
 def get_fallback_report(as_json=False):
-    """Per operator that left the chip: route, reason, calls, ms, bytes each way, first call site. The library's own account."""
+    """What left the chip and what it cost, by the library's own account; prints as a table.
+
+    `ops`: per operator its route, reason, calls, ms, bytes each way, first call site. `moves`: bytes that crossed between chips, per
+    scope (torch_fl.device, torch_fl.place) and direction, with copies, ms, and the part of it spent waiting for earlier work.
+    """
     text = _C.report("fallback")
-    return text if as_json else json.loads(text)
+    return text if as_json else FallbackReport(json.loads(text))
 
 
 def get_route_report(as_json=False):

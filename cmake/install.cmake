@@ -22,4 +22,5 @@ install(FILES LICENSE DESTINATION share/flhal COMPONENT runtime)
 
 # The vendor ABI's headers go with the SDK.
 install(FILES include/flhal/plugin.h include/flhal/scalars.h include/flhal/status.h include/flhal/ops.h
+  include/flhal/x_module_binary.h
   DESTINATION include/flhal COMPONENT flhal_sdk)

@@ -2,7 +2,7 @@
 # Makes sure Debian's packages are there: installs them as root or by sudo, else prints the one command that does.
 set -euo pipefail
 packages=(g++ cmake ninja-build ccache pkg-config git patchelf catch2 libcjson-dev libuv1-dev libfmt-dev libffi-dev
-          python3-venv python3-dev valgrind)
+          python3-venv python3-dev valgrind opencl-headers ocl-icd-opencl-dev pocl-opencl-icd oclgrind)
 missing=()
 for package in "${packages[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")

@@ -40,21 +40,6 @@ uint64_t number_in(const std::string& text, uint64_t otherwise) {
   return end == text.c_str() ? otherwise : value;   // "max" is no number: no limit
 }
 
-// FNV-1a, twice with different starts. The machine id itself must not leave the machine (machine-id(5)), so the uuid
-// is a hash of it and of a constant of ours.
-void hash_to_uuid(const std::string& text, uint8_t out[16]) {
-  for (int half = 0; half < 2; ++half) {
-    uint64_t h = 14695981039346656037ull ^ (half * 0x9e3779b97f4a7c15ull);
-    for (unsigned char c : text) h = (h ^ c) * 1099511628211ull;
-    h ^= h >> 31;
-    h *= 0xbf58476d1ce4e5b9ull;
-    h ^= h >> 29;
-    std::memcpy(out + 8 * half, &h, 8);
-  }
-  out[6] = static_cast<uint8_t>((out[6] & 0x0f) | 0x80);   // version 8: made from own data (RFC 9562)
-  out[8] = static_cast<uint8_t>((out[8] & 0x3f) | 0x80);
-}
-
 std::string machine_identity(const std::string& product) {
   for (const char* path : {"/etc/machine-id", "/var/lib/dbus/machine-id"}) {
     std::string id = first_line(path);
@@ -87,6 +72,21 @@ void for_each_memory_cgroup(F&& visit) {
 }
 
 }  // namespace
+
+// FNV-1a, twice with different starts. The machine id itself must not leave the machine (machine-id(5)), so the uuid
+// is a hash of it and of a constant of ours.
+void hash_to_uuid(const std::string& text, uint8_t out[16]) {
+  for (int half = 0; half < 2; ++half) {
+    uint64_t h = 14695981039346656037ull ^ (half * 0x9e3779b97f4a7c15ull);
+    for (unsigned char c : text) h = (h ^ c) * 1099511628211ull;
+    h ^= h >> 31;
+    h *= 0xbf58476d1ce4e5b9ull;
+    h ^= h >> 29;
+    std::memcpy(out + 8 * half, &h, 8);
+  }
+  out[6] = static_cast<uint8_t>((out[6] & 0x0f) | 0x80);   // version 8: made from own data (RFC 9562)
+  out[8] = static_cast<uint8_t>((out[8] & 0x3f) | 0x80);
+}
 
 Machine read_machine() {
   Machine m{};

@@ -18,6 +18,9 @@ struct Machine {
 
 Machine read_machine();
 
+// A uuid that is the same for the same text; the text cannot be read back from it.
+void hash_to_uuid(const std::string& text, uint8_t out[16]);
+
 // Memory that could be taken now without swapping, within the cgroup limit. Costs some 30 us: it reads /proc.
 uint64_t available_memory();
 

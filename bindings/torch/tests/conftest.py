@@ -9,7 +9,8 @@ import textwrap
 import pytest
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
-LIBRARIES = {"host": "libflhal_plugin_host.so", "ram": "libflhal_plugin_ram.so", "mock": "libflhal_plugin_mock.so"}
+LIBRARIES = {"host": "libflhal_plugin_host.so", "ram": "libflhal_plugin_ram.so", "mock": "libflhal_plugin_mock.so",
+             "opencl": "libflhal_plugin_opencl.so"}
 
 
 def builds():

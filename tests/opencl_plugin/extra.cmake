@@ -1,0 +1,11 @@
+# The binary is run once for each way the plugin makes memory. Tests that start programs find the plugin by its manifest.
+if(TARGET flhal_plugin_opencl)
+  add_dependencies(test_opencl_plugin flhal_plugin_opencl)
+  foreach(memory IN ITEMS coarse buffer)
+    add_test(NAME opencl_plugin_${memory} COMMAND test_opencl_plugin)
+    set_tests_properties(opencl_plugin_${memory} PROPERTIES TIMEOUT 300 ENVIRONMENT "FLHAL_OPENCL_MEMORY=${memory}")
+  endforeach()
+else()
+  set_target_properties(test_opencl_plugin PROPERTIES EXCLUDE_FROM_ALL ON)
+  set_tests_properties(opencl_plugin PROPERTIES DISABLED ON)
+endif()

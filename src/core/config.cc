@@ -180,7 +180,7 @@ Status config_load() {
   return FLHAL_OK;
 }
 
-Status config_set(std::string_view key, std::string_view text) {
+static Status set_value(std::string_view key, std::string_view text) {
   std::lock_guard lock(g_mutex);
   load_locked();
   std::string_view device;
@@ -208,6 +208,16 @@ Status config_set(std::string_view key, std::string_view text) {
   value.source = "flhal_config_set";
   value.error.clear();
   g_config.version.fetch_add(1, std::memory_order_acq_rel);
+  return FLHAL_OK;
+}
+
+static std::atomic<void (*)()> g_level_follower{nullptr};
+void config_on_async_level(void (*follow)()) { g_level_follower.store(follow, std::memory_order_release); }
+
+Status config_set(std::string_view key, std::string_view text) {
+  FLHAL_TRY(set_value(key, text));
+  auto* follow = g_level_follower.load(std::memory_order_acquire);
+  if (key == "async_level" && follow) follow();   // without the lock: it waits for workers, and their calls read settings
   return FLHAL_OK;
 }
 

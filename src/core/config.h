@@ -39,6 +39,7 @@ std::string config_json();                   // every setting: key, value, where
 // For discovery and plugins: the value in force as text, also when the environment's did not parse; "" for no such key.
 std::string config_text(std::string_view key);
 std::string config_source(std::string_view key);  // "default", "FLHAL_LOG_LEVEL", "flhal_config_set", ...
+void config_on_async_level(void (*follow)());   // called, without locks, after each setting of async_level
 void config_freeze_discovery();              // from now on the settings that the first count read cannot be set
 std::vector<std::string> config_variables();  // every environment name that a row reads
 std::vector<std::string> config_pool_limit_devices();  // the names that have a pool size of their own

@@ -158,6 +158,7 @@ Status Device::close() {
   if (handle == nullptr) return FLHAL_OK;
   Status first;
   if (!lost()) first = synchronize_device(this);
+  end_workers(this);                               // also on a lost device: a slot may still be running
   run_close_hooks(this);                           // plans, modules, packed weights: what lies above core
   Refusal refusal = guarded(plugin->id, "device_close", [&]() -> Refusal {
     close_streams(this);                           // waits; then nothing is pending any more

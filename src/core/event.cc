@@ -7,6 +7,7 @@
 
 #include "core/bridge.h"
 #include "core/fork_guard.h"
+#include "core/worker.h"
 
 namespace flhal {
 
@@ -19,7 +20,7 @@ uint64_t now_ns() {
 // ---- plugin events ------------------------------------------------------------------------------------------------
 
 Result<PluginEvent*> take_plugin_event(StreamFamily* family, uint32_t flags) {
-  {
+  if (!(flags & FLHAL_EVENT_HOST_SIGNALED)) {
     std::lock_guard lock(family->mutex);
     auto& free = family->free_events[flags & FLHAL_EVENT_TIMING];
     if (!free.empty()) {
@@ -32,7 +33,7 @@ Result<PluginEvent*> take_plugin_event(StreamFamily* family, uint32_t flags) {
   Plugin& plugin = *family->device->plugin;
   auto event = std::make_unique<PluginEvent>();
   event->family = family;
-  event->flags = flags & FLHAL_EVENT_TIMING;
+  event->flags = flags;
   {
     auto serial = plugin.lock();
     FLHAL_TRY(plugin_answer(plugin, "event_create",
@@ -49,6 +50,16 @@ static void back_to_pool(void* context) {
   StreamFamily* family = event->family;
   std::lock_guard lock(family->mutex);
   event->points.clear();
+  if (event->flags & FLHAL_EVENT_HOST_SIGNALED) {   // a signal cannot be taken back
+    if (event->handle) {
+      std::erase(family->all_events, event);
+      family->n_plugin_events.fetch_sub(1, std::memory_order_relaxed);
+      auto serial = family->device->plugin->lock();
+      family->device->plugin->table.event_destroy(event->handle);
+    }
+    delete event;
+    return;
+  }
   if (event->handle == nullptr) {           // its device was closed meanwhile
     delete event;
     return;
@@ -79,15 +90,25 @@ Status Event::record(Stream* stream) {
   fresh.point.stream = stream;
   if (stream->asynchronous && !stream->device->lost()) {
     FLHAL_TRY(stream->mark(flags & FLHAL_EVENT_TIMING, &fresh.event, &fresh.point.sequence));
-  } else {
+  } else if (!(flags & FLHAL_EVENT_WITH_TIMING)) {
     fresh.point = stream->here();
-    fresh.time_ns = now_ns();
+  } else {
+    fresh.time_ns = std::make_shared<std::atomic<uint64_t>>(0);
+    if (stream->queues_calls() && !stream->worker_idle() && stream->usable()) {
+      FLHAL_TRY(stream->queue(work_of("event record", [time = fresh.time_ns](Stream*) -> Status {
+        time->store(now_ns(), std::memory_order_relaxed);
+        return FLHAL_OK;
+      })));
+    } else {
+      fresh.time_ns->store(now_ns(), std::memory_order_relaxed);
+    }
+    fresh.point = stream->here();
   }
   PluginEvent* old;
   {
     std::lock_guard lock(mutex_);
     old = content_.event;
-    content_ = fresh;
+    content_ = std::move(fresh);
   }
   drop(old);
   return FLHAL_OK;
@@ -151,7 +172,8 @@ Status Event::elapsed_ns(Event* from, Event* to, uint64_t* out_ns) {
     return plugin_answer(plugin, "event_elapsed_ns",
                          plugin.table.event_elapsed_ns(a.event->handle, b.event->handle, out_ns));
   }
-  *out_ns = b.time_ns > a.time_ns ? b.time_ns - a.time_ns : 0;
+  auto time = [](const Content& c) { return c.time_ns ? c.time_ns->load(std::memory_order_relaxed) : 0; };
+  *out_ns = time(b) > time(a) ? time(b) - time(a) : 0;
   return FLHAL_OK;
 }
 

@@ -2,12 +2,13 @@
 //
 // Idea: an Event belongs to no device. Recording puts the stream's present point into it; a wait takes the point that is
 // in it at that moment. On asynchronous plugins a PluginEvent from the device's pool goes along; without streams the
-// point is reached at once and timing is the host's clock.
+// point is reached at once, or when the stream's worker gets there, and timing is the host's clock.
 // Threads: any. `mutex_` guards the box; it is a leaf but for slots that never block.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -22,7 +23,7 @@ inline constexpr uint32_t kEventTag = 0x45564c46;  // "FLVE"
 struct PluginEvent {
   flhal_p_event* handle = nullptr;
   StreamFamily* family = nullptr;
-  uint32_t flags = 0;                       // FLHAL_EVENT_TIMING
+  uint32_t flags = 0;                       // FLHAL_EVENT_TIMING, or FLHAL_EVENT_HOST_SIGNALED: used once, then destroyed
   std::atomic<uint32_t> references{1};
   std::mutex mutex;                         // guards points
   std::vector<Point> points;                // where it was recorded, and of the streams that wait for it
@@ -64,7 +65,7 @@ class Event {
   struct Content {
     Point point;
     PluginEvent* event = nullptr;           // a reference, nullptr on plugins without streams
-    uint64_t time_ns = 0;
+    std::shared_ptr<std::atomic<uint64_t>> time_ns;   // there, with timing: written when the point is reached
   };
   Content take();                           // a copy with a reference of its own
 

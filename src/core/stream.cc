@@ -10,6 +10,7 @@
 #include "core/event.h"
 #include "core/fork_guard.h"
 #include "core/serial.h"
+#include "core/worker.h"
 
 namespace flhal {
 
@@ -26,18 +27,18 @@ void Stream::completed_up_to(uint64_t sequence) {
 
 void Stream::poison(flhal_status code, std::string text, uint64_t sequence) {
   std::lock_guard lock(poison_mutex_);
-  if (poisoned_.load(std::memory_order_relaxed)) return;  // the first failure is the one that explains the others
+  if (poisoned()) return;                   // the first failure is the one that explains the others
   poison_code_ = code;
   poison_text_ = std::move(text);
   poison_sequence_ = sequence;
-  poisoned_.store(true, std::memory_order_release);
+  attention_.fetch_or(kPoisoned, std::memory_order_release);
 }
 
 Status Stream::failure() {
   if (device->lost()) return unusable_failure("synchronize");
-  if (!poisoned_.load(std::memory_order_acquire)) return FLHAL_OK;
+  if (!poisoned()) return FLHAL_OK;
   std::lock_guard lock(poison_mutex_);
-  if (!poisoned_.load(std::memory_order_relaxed)) return FLHAL_OK;
+  if (!poisoned()) return FLHAL_OK;
   return fail_text(poison_code_, poison_text_);
 }
 
@@ -46,9 +47,9 @@ flhal_status Stream::failure_before(uint64_t sequence, std::string* text) {
     *text = fmt::format("device {} is lost", device->name);
     return FLHAL_E_DEVICE_LOST;
   }
-  if (!poisoned_.load(std::memory_order_acquire)) return FLHAL_OK;
+  if (!poisoned()) return FLHAL_OK;
   std::lock_guard lock(poison_mutex_);
-  if (!poisoned_.load(std::memory_order_relaxed) || poison_sequence_ > sequence) return FLHAL_OK;
+  if (!poisoned() || poison_sequence_ > sequence) return FLHAL_OK;
   *text = poison_text_;
   return poison_code_;
 }
@@ -65,6 +66,10 @@ Status Stream::unusable_failure(const char* what) {
               "{}: not run, because stream {} of {} failed before: {}; flhal_stream_clear_error makes the stream usable "
               "again (what failed work should have written is undefined)",
               what, id, device->name, poison_text_);
+}
+
+Status Stream::not_now(const char* what) {
+  return usable() ? Status(kQueueInstead) : unusable_failure(what);
 }
 
 // Codes after which the device's contents on this stream are in doubt. A refusal (wrong argument, unsupported) queued
@@ -145,9 +150,10 @@ void Stream::take_failures_of_sources() {
 }
 
 void Stream::clear_error() {
+  if (!asynchronous) (void)wait_for(here().sequence);   // what is queued behind the failure is skipped, not run after all
   {
     std::lock_guard lock(poison_mutex_);
-    poisoned_.store(false, std::memory_order_release);
+    attention_.fetch_and(~kPoisoned, std::memory_order_release);
     poison_code_ = FLHAL_OK;
     poison_text_.clear();
     sources_.clear();
@@ -310,6 +316,7 @@ Status Stream::finish_locked() {
 }
 
 Status Stream::wait_for(uint64_t sequence) {
+  if (!asynchronous && !known_reached(sequence)) worker_->wait(sequence);
   if (asynchronous && !known_reached(sequence) && !device->lost()) {
     PluginEvent* event = nullptr;
     uint64_t marked = 0;
@@ -345,6 +352,7 @@ Status Stream::wait_for(uint64_t sequence) {
 }
 
 Status Stream::query() {
+  if (!asynchronous && !worker_idle()) return FLHAL_NOT_READY;
   if (asynchronous && !device->lost()) {
     std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock.owns_lock()) {
@@ -371,6 +379,8 @@ Status Stream::synchronize() {
     (void)wait_for(sequence_.load(std::memory_order_acquire));   // without the lock: others may go on submitting
     std::lock_guard lock(mutex_);
     if (!device->lost()) (void)finish_locked();                  // short; tells failures that no event told
+  } else if (!asynchronous) {
+    (void)wait_for(sequence_.load(std::memory_order_acquire));
   }
   take_failures_of_sources();
   retire_poll();

@@ -3,7 +3,8 @@
 // Idea: a Point is (stream, sequence number). Every submission takes the next number. On a plugin without stream slots
 // each submission is finished when its slot returns, so every point taken is already reached. On an asynchronous plugin a
 // point is reached when a plugin event recorded at or after it has completed; such events ("marks") are recorded only
-// when somebody asks for a point, never per submission.
+// when somebody asks for a point, never per submission. At async level 2 a stream of a plugin without stream slots hands
+// whole calls to a worker thread (worker.h); a point is reached when the worker has finished the calls up to it.
 // Threads: on an asynchronous plugin submit() serialises the callers of one stream ("core never calls two slots with the
 // same stream at once"). Without stream slots there is nothing to protect: callers run side by side.
 // Locks: mutex_ (slots that take the stream), then marks_mutex_, then poison_mutex_. The last two are leaves, except that
@@ -18,6 +19,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -31,7 +33,14 @@ namespace flhal {
 inline constexpr uint32_t kStreamTag = 0x53564c46;  // "FLVS"
 inline constexpr uint32_t kCacheSlots = 8;          // memory/thread_cache.h
 
+// What submit() answers instead of making the slot call on a stream whose calls a worker runs: the caller queues a copy of
+// its call with Stream::queue. Never leaves the library.
+inline constexpr flhal_status kQueueInstead = 0x40000000;
+
 class Stream;
+class Work;                    // core/worker.h
+class Worker;                  // core/worker.h
+class KeptRanges;              // memory/kept_ranges.h
 struct PluginEvent;            // core/event.h
 struct StreamFamily;           // core/event.h: all streams and plugin events of one device
 struct Arena;                  // memory/arena.h: what the pool keeps for one stream
@@ -54,6 +63,7 @@ class Stream {
   int32_t priority = 0;
   std::atomic<uint32_t> references{1};
   flhal_p_stream* handle;                   // nullptr on plugins without streams; read under mutex_
+  const KeptRanges* kept = nullptr;         // of the queued call that runs here; a worker's inner stream only
 
   Stream(Device* device, uint64_t id, flhal_p_stream* handle);
 
@@ -63,7 +73,7 @@ class Stream {
   // `what` names the work in error texts; static text (it is kept for failures that come later).
   template <typename Call>
   Status submit(const char* what, Call&& slot_call) {
-    if (__builtin_expect(!usable(), 0)) return unusable_failure(what);
+    if (__builtin_expect(attention_.load(std::memory_order_relaxed) != 0 || device->lost(), 0)) return not_now(what);
     if (!asynchronous) {                    // finished when the slot returns: no order to keep, no lock
       auto serial = device->plugin->lock();
       flhal_status answer = slot_call(static_cast<flhal_p_stream*>(nullptr));
@@ -81,13 +91,35 @@ class Stream {
     return FLHAL_OK;
   }
 
+  // Level 2. Queues the work, or, when the level was lowered meanwhile, waits for the worker and runs it here.
+  Status queue(std::unique_ptr<Work> work);
+  bool queue_always(std::unique_ptr<Work>& work);   // also on a failed stream; false, `work` kept: there is no worker
+  // Makes the slot call in this thread although a worker runs the stream's calls. For work that the host waits for anyway:
+  // the caller has seen the worker idle.
+  template <typename Call>
+  Status submit_here(const char* what, Call&& slot_call) {
+    if (!usable()) return unusable_failure(what);
+    auto serial = device->plugin->lock();
+    flhal_status answer = slot_call(static_cast<flhal_p_stream*>(nullptr));
+    return answer == FLHAL_OK ? Status() : submission_failed(what, answer, here().sequence + 1);
+  }
+  bool queues_calls() const { return (attention_.load(std::memory_order_relaxed) & kQueuesCalls) != 0; }
+  // Work that was submitted may still run when the call that submitted it has returned.
+  bool deferred() const { return asynchronous || queues_calls() || outstanding_.load(std::memory_order_acquire) != 0; }
+  // Nothing is queued or running on a stream without queues of its own.
+  bool worker_idle() const { return !asynchronous && outstanding_.load(std::memory_order_acquire) == 0; }
+  // It has a worker that runs calls of others than this thread, and does not wait for another stream itself.
+  bool worker_moves() const;
+  void follow_level();                      // turns the worker on or off as async_level says; waits for it when off
+  void end_worker();                        // finishes what is queued and ends the thread
+
   Point here() { return {this, sequence_.load(std::memory_order_acquire)}; }
   bool reached(uint64_t sequence) {         // never blocks
-    return !asynchronous || completed_.load(std::memory_order_acquire) >= sequence || reached_slowly(sequence);
+    return known_reached(sequence) || (asynchronous && reached_slowly(sequence));
   }
   // Like reached() without asking the plugin: what the last progress() or wait found. Safe under any lock.
   bool known_reached(uint64_t sequence) const {
-    return !asynchronous || completed_.load(std::memory_order_acquire) >= sequence;
+    return worker_idle() || completed_.load(std::memory_order_acquire) >= sequence;
   }
   void progress();                          // asks the plugin about the marks; never blocks
   Status wait_for(uint64_t sequence);       // host waits
@@ -96,7 +128,7 @@ class Stream {
   void poison(flhal_status code, std::string text, uint64_t sequence);
   void poison(flhal_status code, std::string text) { poison(code, std::move(text), here().sequence); }
   void clear_error();
-  bool usable() const { return !poisoned_.load(std::memory_order_relaxed) && !device->lost(); }
+  bool usable() const { return !poisoned() && !device->lost(); }
   Status unusable_failure(const char* what);
   // FLHAL_OK, or the failure that hit a submission up to `sequence`; gives its text in *text.
   flhal_status failure_before(uint64_t sequence, std::string* text);
@@ -112,12 +144,17 @@ class Stream {
   std::mutex& mutex() { return mutex_; }
 
  private:
+  friend class Worker;
   static constexpr uint64_t kNames = 16;
+  // Bits of attention_: what keeps submit() from the plain way.
+  static constexpr uint32_t kPoisoned = 1, kQueuesCalls = 2;
   struct Mark {
     PluginEvent* event;
     uint64_t sequence;
   };
 
+  bool poisoned() const { return (attention_.load(std::memory_order_acquire) & kPoisoned) != 0; }
+  [[gnu::cold]] Status not_now(const char* what);   // the failure that keeps the stream from working, or kQueueInstead
   bool reached_slowly(uint64_t sequence);
   Status submission_failed(const char* what, flhal_status answer, uint64_t number);
   Status finish_locked();                   // level 0: waits; mutex_ is held
@@ -131,6 +168,10 @@ class Stream {
   friend Status release_stream(Stream*);
   friend void close_streams(Device*);
 
+  std::atomic<uint32_t> attention_{0};
+  std::atomic<uint32_t> outstanding_{0};    // calls the worker has not finished
+  Worker* worker_ = nullptr;                // made at the first turn to level 2; never deleted
+
   std::mutex mutex_;
   std::atomic<uint64_t> sequence_{0};
   std::atomic<uint64_t> completed_{0};
@@ -140,7 +181,6 @@ class Stream {
   std::deque<Mark> marks_;                  // in order; fronts complete first
 
   std::mutex poison_mutex_;
-  std::atomic<bool> poisoned_{false};
   flhal_status poison_code_ = FLHAL_OK;
   uint64_t poison_sequence_ = 0;            // the first submission that may have failed
   std::string poison_text_;
@@ -157,6 +197,8 @@ inline flhal_stream* handle_of(Stream* s) { return reinterpret_cast<flhal_stream
 Result<Stream*> make_stream(Device* device, int32_t priority);
 Status release_stream(Stream* stream);      // drops a reference; work in flight ends by itself
 Status synchronize_device(Device* device);  // all streams; the first failure
+void follow_async_level();                  // every stream of every device; after a change of the setting
+void end_workers(Device* device);           // finishes what they have, also on a lost device, where it is skipped
 // Waits for all streams (not on a lost device), destroys the plugin's streams and events. Before device_close.
 void close_streams(Device* device);
 

@@ -7,17 +7,23 @@
 
 #include "core/event.h"
 #include "core/fork_guard.h"
+#include "core/worker.h"
 
 namespace flhal {
 
 static std::mutex g_families_mutex;
+static std::mutex g_workers_turn_mutex;     // workers are turned on and off one after the other
 static std::atomic<uint64_t> g_next_stream_id{1};
 
-StreamFamily* family_of(Device* device) {
+static std::unordered_map<Device*, StreamFamily*>& families() {   // under g_families_mutex
   // Leaked on purpose: streams may be used until the process is gone, after static destructors ran.
-  static auto* families = new std::unordered_map<Device*, StreamFamily*>();
+  static auto* all = new std::unordered_map<Device*, StreamFamily*>();
+  return *all;
+}
+
+StreamFamily* family_of(Device* device) {
   std::lock_guard lock(g_families_mutex);
-  StreamFamily*& family = (*families)[device];
+  StreamFamily*& family = families()[device];
   if (family == nullptr) {
     family = new StreamFamily();
     family->device = device;
@@ -71,9 +77,39 @@ Result<Stream*> make_stream(Device* device, int32_t priority) {
   auto* stream = new Stream(device, id, handle);
   stream->priority = priority;
   stream->cache_slot.store(uint32_t(id % kCacheSlots), std::memory_order_relaxed);
-  std::lock_guard lock(family->mutex);
-  family->streams.push_back(stream);
+  {
+    std::lock_guard lock(family->mutex);
+    family->streams.push_back(stream);
+  }
+  config_on_async_level(follow_async_level);
+  // Listed first: a change of the level from now on finds the stream, an earlier one is seen here.
+  std::lock_guard turn(g_workers_turn_mutex);
+  stream->follow_level();
   return stream;
+}
+
+void follow_async_level() {
+  std::lock_guard turn(g_workers_turn_mutex);
+  std::vector<Stream*> streams;
+  {
+    std::lock_guard lock(g_families_mutex);
+    for (auto& [device, family] : families()) {
+      std::lock_guard of_device(family->mutex);
+      streams.insert(streams.end(), family->streams.begin(), family->streams.end());
+    }
+  }
+  for (Stream* stream : streams) stream->follow_level();
+}
+
+void end_workers(Device* device) {
+  StreamFamily* family = family_of(device);
+  std::lock_guard turn(g_workers_turn_mutex);
+  std::vector<Stream*> streams;
+  {
+    std::lock_guard lock(family->mutex);
+    streams = family->streams;
+  }
+  for (Stream* stream : streams) stream->end_worker();
 }
 
 Status release_stream(Stream* stream) {
@@ -119,8 +155,10 @@ void close_streams(Device* device) {
   Plugin& plugin = *device->plugin;
   for (Stream* stream : streams) {
     if (!device->lost()) (void)stream->synchronize();
+    stream->end_worker();
     stream->tag = 0;
     stream->arena.store(nullptr, std::memory_order_release);
+    if (stream->worker_) stream->worker_->inner()->arena.store(nullptr, std::memory_order_release);
     stream->completed_up_to(UINT64_MAX);    // nothing will ever be behind a point of it again
     std::deque<Stream::Mark> marks;
     {

@@ -2,8 +2,11 @@
 #include "dispatch/app_module.h"
 
 #include <algorithm>
+#include <cstring>
+#include <new>
 #include <unordered_set>
 
+#include "core/worker.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/reasons.h"
 #include "memory/address_map.h"
@@ -21,6 +24,49 @@ LiveModules& live_modules() {
 }
 
 }  // namespace
+
+namespace {
+
+struct QueuedLaunch final : Work {
+  QueuedLaunch(AppFunction* f, const flhal_p_launch_v1& from) : Work("flhal_launch"), module(f->module), launch(from) {
+    module->references.fetch_add(1, std::memory_order_relaxed);
+    args.assign(from.args, from.args + from.n_args);
+    size_t bytes = 0;
+    for (const flhal_p_arg& a : args)
+      if (a.kind == FLHAL_ARG_VALUE) bytes += (a.size + 15ull) / 16 * 16;
+    values.reset(new (std::align_val_t(16)) char[bytes]);
+    char* at = values.get();
+    for (flhal_p_arg& a : args) {
+      if (a.kind != FLHAL_ARG_VALUE) continue;
+      std::memcpy(at, a.value, a.size);
+      a.value = at;
+      at += (a.size + 15ull) / 16 * 16;
+    }
+    launch.args = args.data();
+  }
+  ~QueuedLaunch() override { module->release(); }
+
+  Status run(Stream* stream) override {
+    Device* device = module->device;
+    return stream->submit("flhal_launch", [&](flhal_p_stream* s) {
+      return device->plugin->table.launch(device->handle, s, &launch);
+    });
+  }
+
+  struct Aligned {
+    void operator()(char* p) const { ::operator delete[](p, std::align_val_t(16)); }
+  };
+  AppModule* const module;
+  flhal_p_launch_v1 launch;
+  std::vector<flhal_p_arg> args;
+  std::unique_ptr<char[], Aligned> values;
+};
+
+}  // namespace
+
+Status queue_launch(Stream* stream, AppFunction* f, const flhal_p_launch_v1& launch) {
+  return stream->queue(std::make_unique<QueuedLaunch>(f, launch));
+}
 
 Status argument_out_of_place(const AppFunction& f, uint32_t i, uint64_t address, const Slab* slab) {
   if (!slab)

@@ -48,6 +48,9 @@ struct AppModule {
   void unload();                                      // gives the handle back to the plugin
 };
 
+// For the stream's worker: copies the launch with its arguments and holds the module until it has run.
+[[gnu::cold]] Status queue_launch(Stream* stream, AppFunction* f, const flhal_p_launch_v1& launch);
+
 // Refusals of a launch.
 [[gnu::cold]] Status argument_out_of_place(const AppFunction& f, uint32_t i, uint64_t address, const Slab* slab);
 [[gnu::cold]] Status bad_launch(const AppFunction& f, Stream* stream, const uint64_t* groups, const uint32_t* size);

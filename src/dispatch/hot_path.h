@@ -14,6 +14,7 @@
 #include "dispatch/layout.h"
 #include "dispatch/plan_cache.h"
 #include "dispatch/prepare.h"
+#include "dispatch/queued_call.h"
 
 namespace flhal {
 
@@ -83,6 +84,13 @@ template <uint32_t N>
   return plan;
 }
 
+// The call is a worker's to run, or its route withdrew and has written nothing: then the general way meets the refusal again
+// and replaces the plan.
+[[gnu::cold]] [[gnu::noinline]] inline Status not_run_hot(Stream* stream, Plan* plan, const flhal_op_call_v1& plain,
+                                                          const flhal_op_call* call, Status why) {
+  return why.code() == kQueueInstead ? queue_call(stream, plan, plain, *call) : run_call(stream, call);
+}
+
 [[gnu::always_inline]] inline Status run_call_hot(Stream* stream, const flhal_op_call* call) {
   uint64_t head, counts;
   if (__builtin_expect(call == nullptr, 0)) return run_call(stream, call);
@@ -104,8 +112,7 @@ template <uint32_t N>
     thread->count(plan->counter);
     return FLHAL_OK;
   }
-  // A route that withdraws has written nothing: the general way meets the refusal again and replaces the plan.
-  return done.code() == FLHAL_DECLINED ? run_call(stream, call) : done;
+  return done.code() > 0 ? not_run_hot(stream, plan, plain, call, done) : done;
 }
 
 }  // namespace flhal

@@ -69,9 +69,10 @@ inline constexpr uint32_t kInlineArgs = 24;
   launch.args = out;
   launch.n_args = n_args;
   launch.arg_stride = sizeof(flhal_p_arg);
-  return stream->submit("flhal_launch", [&work](flhal_p_stream* s) {
+  Status done = stream->submit("flhal_launch", [&work](flhal_p_stream* s) {
     return work.device->plugin->table.launch(work.device->handle, s, &work.launch);
   });
+  return __builtin_expect(done.code() == kQueueInstead, 0) ? queue_launch(stream, f, launch) : done;
 }
 
 }  // namespace flhal

@@ -29,6 +29,8 @@ struct Gathered {
 inline constexpr uint32_t kNoRank = ~0u;
 
 Status take_operand(PreparedCall& p, Gathered& g, uint32_t i, Prepare mode);   // any operand
+// An operand that the address map does not know as it should: of a queued call that runs now, or the refusal.
+[[gnu::cold]] Status take_kept_place(PreparedCall& p, uint32_t i, const flhal_tensor& t, uint64_t bytes);
 Status finish_rarely(PreparedCall& p, Gathered& g, Prepare mode, bool check_overlap, uint64_t* alias);
 
 inline constexpr uint64_t kCallHead = sizeof(flhal_op_call) | uint64_t(FLHAL_ST_OP_CALL) << 32;
@@ -108,7 +110,7 @@ inline void take_shape(flhal_tensor_v1& o, const flhal_tensor& t) {
     uint64_t bytes = elements * element;
     take_shape(*p.tensors, first);
     if (__builtin_expect(!take_place(*p.tensors, first_address, bytes, device), 0))
-      return operand_out_of_place(p, 0, first, bytes);
+      FLHAL_TRY(take_kept_place(p, 0, first, bytes));
     g.first = {Layout::kDense, elements, elements};
     g.first_begin = first_address;
     g.first_end = first_address + bytes;
@@ -141,7 +143,7 @@ inline void take_shape(flhal_tensor_v1& o, const flhal_tensor& t) {
                          same_view(t->sizes, t->strides, first.sizes, first.strides, rank), 1)) {
       uint64_t address = t->address;
       if (__builtin_expect(!take_place(p.tensors[i], address, first_bytes, device), 0))
-        return operand_out_of_place(p, i, *t, first_bytes);
+        FLHAL_TRY(take_kept_place(p, i, *t, first_bytes));
       take_shape(p.tensors[i], *t);
       addresses |= address;
       overlap |= address < first_end && first_address < address + first_bytes;

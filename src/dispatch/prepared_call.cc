@@ -2,6 +2,7 @@
 #include "dispatch/prepared_call.h"
 
 #include "dispatch/prepare.h"
+#include "memory/kept_ranges.h"
 
 namespace flhal {
 namespace {
@@ -25,6 +26,18 @@ bool broadcasts(const flhal_tensor& t, const flhal_tensor& out) {
 }
 
 }  // namespace
+
+Status take_kept_place(PreparedCall& p, uint32_t i, const flhal_tensor& t, uint64_t bytes) {
+  Located at;
+  if (p.stream == nullptr || p.stream->kept == nullptr || !p.stream->kept->find(t.address, bytes, &at))
+    return operand_out_of_place(p, i, t, bytes);
+  flhal_tensor_v1& o = p.tensors[i];
+  o.address = at.slab->device_address ? at.slab->device_address + at.offset : 0;
+  o.memory = at.slab->memory;
+  o.offset = at.offset;
+  o.extent = bytes;
+  return FLHAL_OK;
+}
 
 Status take_operand(PreparedCall& p, Gathered& g, uint32_t i, Prepare mode) {
   const flhal_tensor& t = tensor_of(*p.source, i);
@@ -77,7 +90,7 @@ Status take_operand(PreparedCall& p, Gathered& g, uint32_t i, Prepare mode) {
     o.offset = 0;
     o.extent = bytes;
   } else if (!take_place(o, address, bytes, p.device)) {
-    return operand_out_of_place(p, i, t, bytes);
+    FLHAL_TRY(take_kept_place(p, i, t, bytes));
   }
   g.addresses |= address;
   if (i == 0) {

@@ -4,6 +4,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "core/worker.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/opset/opset.h"
 #include "dispatch/plan.h"
@@ -43,6 +44,7 @@ struct NativePlan final : Plan {
   }
 
   [[gnu::noinline]] Status run_with_workspace(Stream* stream, const flhal_op_call_v1& call) {
+    if (stream->queues_calls()) return kQueueInstead;   // the worker takes its own
     FLHAL_ASSIGN(Temporary workspace, Temporary::make(stream, workspace_bytes));
     const Slab* slab = AddressMap::find(workspace.address());
     flhal_p_place place = place_of(slab, workspace.address() - slab->base);
@@ -117,6 +119,7 @@ Plan* make_native_plan(const PreparedCall& p, Refusal& why) {
     (void)failure;
     FLHAL_DECLINE_UNLESS(false, PLUGIN_FAILED, answer < 0 ? last_error_text() : "no plan was given");
   }
+  workers_outlive_new_libraries();
   auto* plan = new NativePlan;
   plan->handle = handle;
   plan->workspace_bytes = info.workspace_bytes;

@@ -12,6 +12,7 @@
 #include "dispatch/fallback_policy.h"
 #include "dispatch/plan_cache.h"
 #include "dispatch/prepare.h"
+#include "dispatch/queued_call.h"
 #include "memory/pool.h"
 
 namespace flhal {
@@ -26,7 +27,14 @@ Status run_other_plans(PreparedCall& p, ThreadState& thread, PlanRef plan) {
       if (plan->logs) log(kLogDebug, "{} on {}: declined ({})", plan->def->name, plan->device->name, plan->reason);
       return FLHAL_DECLINED;
     }
+    // The host route waits for the stream, so the worker takes all of it; composites are taken apart here, and their parts
+    // are queued.
+    if (plan->route == FLHAL_ROUTE_HOST && p.stream->queues_calls()) {
+      FLHAL_TRY(allow_fallback(*plan->device, plan->def->name, "host route", plan->reason));
+      return queue_call(p.stream, plan.get(), p.call, *p.source);
+    }
     Status done = plan->run(p);
+    if (done.code() == kQueueInstead) return queue_call(p.stream, plan.get(), p.call, *p.source);
     if (done.ok()) {
       thread.count(plan->counter);
       if (plan->route == FLHAL_ROUTE_HOST) watch_threshold();
@@ -115,6 +123,7 @@ Status run_call(Stream* stream, const flhal_op_call* call) {
     thread.count(plan->counter);
     return FLHAL_OK;
   }
+  if (done.code() == kQueueInstead) return queue_call(stream, plan, p.call, *call);
   return done.code() == FLHAL_DECLINED ? run_withdrawn(p, thread, plan) : done;
 }
 

@@ -17,7 +17,8 @@ struct Arena {
   FreeIndex free;                        // spans freed on this stream, not yet known to be reached
   Span* partial[kClasses] = {};          // small spans with free blocks
 
-  bool ordered() const { return stream != nullptr && stream->asynchronous; }
+  // Something freed here may still be in use by queued work. Without queues and with an idle worker nothing can.
+  bool ordered() const { return stream != nullptr && !stream->worker_idle(); }
 };
 
 }  // namespace flhal

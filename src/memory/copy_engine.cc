@@ -1,6 +1,7 @@
 // src/memory/copy_engine.cc: which way a copy goes; see copy_engine.h.
 //
 //   within one device                 one slot call on `stream`; declined: through host memory
+//   ... where a worker runs the calls of `stream`: queued like any other; what the host waits for is moved by the caller
 //   host to device, pageable          staged in pinned chunks, so the call returns once the source is read
 //   host to device, pinned            one slot call; waited for unless FLHAL_COPY_MAY_RETURN_EARLY
 //   device to host                    one slot call; waited for unless pinned and MAY_RETURN_EARLY
@@ -12,7 +13,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "memory/address_map.h"
+#include "core/worker.h"
+#include "memory/kept_ranges.h"
 #include "memory/pinned.h"
 #include "memory/traffic.h"
 
@@ -45,8 +47,9 @@ struct Side {
   }
 };
 
-Status find_side(uint64_t address, uint64_t bytes, const char* operand, Side* side) {
+Status find_side(const Stream* stream, uint64_t address, uint64_t bytes, const char* operand, Side* side) {
   side->address = address;
+  if (stream->kept && stream->kept->find(address, bytes, &side->at)) return FLHAL_OK;
   if (AddressMap::find(address) == nullptr) {
     if (address == 0) return fail(FLHAL_E_INVALID, "flhal_copy: {} is address 0; give a device address or a host pointer", operand);
     return FLHAL_OK;
@@ -54,7 +57,7 @@ Status find_side(uint64_t address, uint64_t bytes, const char* operand, Side* si
   return AddressMap::locate_range(address, bytes, "flhal_copy", operand, &side->at);
 }
 
-Status submit_copy(Stream* stream, const flhal_p_place& dst, const flhal_p_place& src, const Rect& rect) {
+flhal_p_copy_v1 description_of(const flhal_p_place& dst, const flhal_p_place& src, const Rect& rect) {
   flhal_p_copy_v1 copy{};
   copy.struct_size = sizeof copy;
   copy.struct_type = FLHAL_ST_COPY;
@@ -64,8 +67,33 @@ Status submit_copy(Stream* stream, const flhal_p_place& dst, const flhal_p_place
   copy.rows = rect.rows;
   copy.dst_pitch = rect.dst_pitch;
   copy.src_pitch = rect.src_pitch;
+  return copy;
+}
+
+// The slot call, as the next submission; may answer kQueueInstead.
+Status slot_copy(Stream* stream, const flhal_p_place& dst, const flhal_p_place& src, const Rect& rect) {
+  flhal_p_copy_v1 copy = description_of(dst, src, rect);
   Device* device = stream->device;
   return stream->submit("copy", [&](flhal_p_stream* queue) { return device->plugin->table.copy(device->handle, queue, &copy); });
+}
+
+// The next piece of work of the stream. Host memory must outlive it.
+Status submit_copy(Stream* stream, const flhal_p_place& dst, const flhal_p_place& src, const Rect& rect) {
+  Status done = slot_copy(stream, dst, src, rect);
+  if (done.code() != kQueueInstead) return done;
+  return stream->queue(work_of("copy", [=](Stream* s) { return slot_copy(s, dst, src, rect); }));
+}
+
+// Done when it returns. A worker's stream is waited for first, then the bytes are moved here: one change of threads less.
+Status copy_now(Stream* stream, const flhal_p_place& dst, const flhal_p_place& src, const Rect& rect) {
+  if (stream->queues_calls()) {
+    FLHAL_TRY(stream->wait_for(stream->here().sequence));
+    flhal_p_copy_v1 copy = description_of(dst, src, rect);
+    Device* device = stream->device;
+    return stream->submit_here("copy", [&](flhal_p_stream* q) { return device->plugin->table.copy(device->handle, q, &copy); });
+  }
+  FLHAL_TRY(submit_copy(stream, dst, src, rect));
+  return stream->deferred() ? stream->wait_for(stream->here().sequence) : Status();
 }
 
 flhal_p_place host_place(const void* pointer) { return {nullptr, 0, const_cast<void*>(pointer)}; }
@@ -100,11 +128,11 @@ Status in_chunks(const Rect& rect, Each&& each) {
 }
 
 Status host_to_device(Stream* stream, const Side& dst, const char* src, const Rect& rect, bool pinned, bool early) {
-  if (!stream->asynchronous) return submit_copy(stream, dst.place(), host_place(src), rect);
+  if (stream->worker_idle()) return copy_now(stream, dst.place(), host_place(src), rect);   // dearer ways gain nothing
   if (pinned) {
+    if (!early) return copy_now(stream, dst.place(), host_place(src), rect);
     FLHAL_TRY(submit_copy(stream, dst.place(), host_place(src), rect));
-    if (early) return pinned_used_on(src, stream);
-    return stream->wait_for(stream->here().sequence);
+    return pinned_used_on(src, stream);
   }
   uint64_t sequences[kChunksInFlight] = {}, n = 0;
   return in_chunks(rect, [&](uint64_t row, uint64_t offset, Rect piece) -> Status {
@@ -121,10 +149,9 @@ Status host_to_device(Stream* stream, const Side& dst, const char* src, const Re
 }
 
 Status device_to_host(Stream* stream, char* dst, const Side& src, const Rect& rect, bool pinned, bool early) {
+  if (!pinned || !early) return copy_now(stream, host_place(dst), src.place(), rect);   // it may be gone once we return
   FLHAL_TRY(submit_copy(stream, host_place(dst), src.place(), rect));
-  if (!stream->asynchronous) return FLHAL_OK;
-  if (pinned && early) return pinned_used_on(dst, stream);
-  return stream->wait_for(stream->here().sequence);   // pageable memory may be gone once we return
+  return stream->deferred() ? pinned_used_on(dst, stream) : Status();
 }
 
 // Both streams belong to the devices of their sides. Returns when the bytes are in dst.
@@ -132,23 +159,24 @@ Status across(Stream* to, const Side& dst, Stream* from, const Side& src, const 
   FLHAL_TRY(to->wait_for(to->here().sequence));
   FLHAL_TRY(from->wait_for(from->here().sequence));
   timer->waited();
-  if (char* bytes = src.visible()) {
-    FLHAL_TRY(submit_copy(to, dst.place(), host_place(bytes), rect));
-    return to->wait_for(to->here().sequence);
-  }
-  if (char* bytes = dst.visible()) {
-    FLHAL_TRY(submit_copy(from, host_place(bytes), src.place(), rect));
-    return from->wait_for(from->here().sequence);
-  }
+  if (char* bytes = src.visible()) return copy_now(to, dst.place(), host_place(bytes), rect);
+  if (char* bytes = dst.visible()) return copy_now(from, host_place(bytes), src.place(), rect);
   return in_chunks(rect, [&](uint64_t row, uint64_t offset, Rect piece) -> Status {
     FLHAL_ASSIGN(Staging staging, Staging::make(to, piece.bytes * piece.rows));
-    FLHAL_TRY(submit_copy(from, host_place(staging.bytes()), moved(src.place(), row * rect.src_pitch + offset),
-                          Rect{piece.bytes, piece.rows, piece.bytes, rect.src_pitch}));
-    FLHAL_TRY(from->wait_for(from->here().sequence));
-    FLHAL_TRY(submit_copy(to, moved(dst.place(), row * rect.dst_pitch + offset), host_place(staging.bytes()),
-                          Rect{piece.bytes, piece.rows, rect.dst_pitch, piece.bytes}));
-    return to->wait_for(to->here().sequence);
+    FLHAL_TRY(copy_now(from, host_place(staging.bytes()), moved(src.place(), row * rect.src_pitch + offset),
+                       Rect{piece.bytes, piece.rows, piece.bytes, rect.src_pitch}));
+    return copy_now(to, moved(dst.place(), row * rect.dst_pitch + offset), host_place(staging.bytes()),
+                    Rect{piece.bytes, piece.rows, rect.dst_pitch, piece.bytes});
   });
+}
+
+Status within(Stream* stream, const Side& dst, const Side& src, const Rect& rect) {
+  Status done = slot_copy(stream, dst.place(), src.place(), rect);
+  if (done.code() == kQueueInstead)         // the other way, too, is the worker's when the plugin declines
+    return stream->queue(work_of("copy", [=](Stream* s) { return within(s, dst, src, rect); }));
+  if (done.code() != FLHAL_E_UNSUPPORTED && done.code() != FLHAL_DECLINED) return done;
+  TrafficTimer not_between_devices(stream->device->index, stream->device->index, 0);
+  return across(stream, dst, stream, src, rect, &not_between_devices);
 }
 
 Status copy_rect(Stream* stream, uint64_t dst_address, uint64_t src_address, const Rect& rect, uint32_t flags) {
@@ -159,8 +187,8 @@ Status copy_rect(Stream* stream, uint64_t dst_address, uint64_t src_address, con
   uint64_t dst_bytes = rect.dst_span(), src_bytes = rect.src_span();
   if (dst_bytes == 0) return FLHAL_OK;   // nothing to do keeps any place
   Side dst, src;
-  FLHAL_TRY(find_side(dst_address, dst_bytes, "dst", &dst));
-  FLHAL_TRY(find_side(src_address, src_bytes, "src", &src));
+  FLHAL_TRY(find_side(stream, dst_address, dst_bytes, "dst", &dst));
+  FLHAL_TRY(find_side(stream, src_address, src_bytes, "src", &src));
   if (dst_address < src_address + src_bytes && src_address < dst_address + dst_bytes) {
     return fail(FLHAL_E_INVALID, "flhal_copy: dst range [{:#x}, {:#x}) and src range [{:#x}, {:#x}) overlap; copy through a "
                 "third place", dst_address, dst_address + dst_bytes, src_address, src_address + src_bytes);
@@ -175,10 +203,7 @@ Status copy_rect(Stream* stream, uint64_t dst_address, uint64_t src_address, con
   }
   if (to && from) {
     // A slab of another device is not a legal place, also within one plugin: direct ways between chips are a later table.
-    if (to == here && from == here) {
-      Status done = submit_copy(stream, dst.place(), src.place(), rect);
-      if (done.code() != FLHAL_E_UNSUPPORTED && done.code() != FLHAL_DECLINED) return done;
-    }
+    if (to == here && from == here) return within(stream, dst, src, rect);
     FLHAL_TRY(to->open());
     FLHAL_TRY(from->open());
     if (to != here && from != here) FLHAL_TRY(stream->wait_for(stream->here().sequence));
@@ -199,6 +224,29 @@ Status copy_rect(Stream* stream, uint64_t dst_address, uint64_t src_address, con
                    : device_to_host(queue, dst.host(), src, rect, is_pinned_range(dst.host(), dst_bytes), early);
   FLHAL_TRY(done);
   return queue == stream ? Status() : queue->wait_for(queue->here().sequence);
+}
+
+// `pattern` has 16 bytes of room and is copied.
+struct Pattern {
+  char bytes[16];
+  uint32_t n;
+};
+
+Status fill_place(Stream* stream, const flhal_p_place& place, uint64_t bytes, const Pattern& pattern) {
+  Device* device = stream->device;
+  Status done = stream->submit("fill", [&](flhal_p_stream* q) {
+    return device->plugin->table.fill(device->handle, q, &place, bytes, pattern.bytes, pattern.n);
+  });
+  if (done.code() == kQueueInstead)
+    return stream->queue(work_of("fill", [=](Stream* s) { return fill_place(s, place, bytes, pattern); }));
+  if (done.code() != FLHAL_E_UNSUPPORTED && done.code() != FLHAL_DECLINED) return done;
+  for (uint64_t offset = 0; offset < bytes; offset += kChunkBytes) {   // written by the host, then copied
+    uint64_t piece = std::min(kChunkBytes, bytes - offset);
+    FLHAL_ASSIGN(Staging staging, Staging::make(stream, piece));
+    for (uint64_t i = 0; i < piece; i += pattern.n) std::memcpy(staging.bytes() + i, pattern.bytes, pattern.n);
+    FLHAL_TRY(submit_copy(stream, moved(place, offset), host_place(staging.bytes()), Rect{piece, 1, piece, piece}));
+  }
+  return FLHAL_OK;
 }
 
 }  // namespace
@@ -231,28 +279,16 @@ Status fill_bytes(Stream* stream, uint64_t dst, uint64_t bytes, const void* patt
   if (!stream->usable()) return stream->unusable_failure("flhal_fill");
   if (bytes == 0) return FLHAL_OK;
   Located at;
-  FLHAL_TRY(AddressMap::locate_range(dst, bytes, "flhal_fill", "dst", &at));
+  FLHAL_TRY(locate_for(stream, dst, bytes, "flhal_fill", "dst", &at));
   Stream* queue = stream;
   if (at.slab->device != stream->device) {
     FLHAL_TRY(stream->wait_for(stream->here().sequence));
     FLHAL_TRY(at.slab->device->open());
     queue = at.slab->device->default_stream;
   }
-  Device* device = queue->device;
-  flhal_p_place place = place_of(at.slab, at.offset);
-  Status done = queue->submit("fill", [&](flhal_p_stream* q) {
-    return device->plugin->table.fill(device->handle, q, &place, bytes, pattern, pattern_bytes);
-  });
-  if (done.code() == FLHAL_E_UNSUPPORTED || done.code() == FLHAL_DECLINED) {   // written by the host, then copied
-    for (uint64_t offset = 0; offset < bytes; offset += kChunkBytes) {
-      uint64_t piece = std::min(kChunkBytes, bytes - offset);
-      FLHAL_ASSIGN(Staging staging, Staging::make(queue, piece));
-      for (uint64_t i = 0; i < piece; i += pattern_bytes) std::memcpy(staging.bytes() + i, pattern, pattern_bytes);
-      FLHAL_TRY(submit_copy(queue, moved(place, offset), host_place(staging.bytes()), Rect{piece, 1, piece, piece}));
-    }
-    done = FLHAL_OK;
-  }
-  FLHAL_TRY(done);
+  Pattern kept{{}, pattern_bytes};
+  std::memcpy(kept.bytes, pattern, pattern_bytes);
+  FLHAL_TRY(fill_place(queue, place_of(at.slab, at.offset), bytes, kept));
   return queue == stream ? Status() : queue->wait_for(queue->here().sequence);
 }
 

@@ -8,8 +8,8 @@
 #include <mutex>
 #include <vector>
 
-#include "memory/address_map.h"
 #include "memory/copy_engine.h"
+#include "memory/kept_ranges.h"
 #include "memory/pinned.h"
 
 namespace flhal {
@@ -22,6 +22,7 @@ struct View {
   enum Way { kAlias, kPlugin, kStaged } way = kAlias;
   Device* device = nullptr;
   uint64_t address = 0, bytes = 0;
+  flhal_p_place place{};                // kPlugin
   uint32_t access = 0;
   char* staging = nullptr;
   void* plugin_host = nullptr;          // what host_begin gave
@@ -94,7 +95,7 @@ Result<HostView> host_begin(Stream* stream, uint64_t address, uint64_t bytes, ui
     return HostView{nothing, remember(view)};
   }
   Located at;
-  FLHAL_TRY(AddressMap::locate_range(address, bytes, "flhal_host_begin", "address", &at));
+  FLHAL_TRY(locate_for(stream, address, bytes, "flhal_host_begin", "address", &at));
   if (at.slab->device != device) {
     return fail(FLHAL_E_INVALID, "flhal_host_begin: address {:#x} lies on {}, the stream is of {}; give a stream of {}", address,
                 at.slab->device->name, device->name, at.slab->device->name);
@@ -111,6 +112,7 @@ Result<HostView> host_begin(Stream* stream, uint64_t address, uint64_t bytes, ui
     }
     if (answer == FLHAL_OK && host) {
       view.way = View::kPlugin;
+      view.place = place;
       view.plugin_host = host;
       return HostView{host, remember(view)};
     }
@@ -146,13 +148,10 @@ Status host_end(Stream* stream, uint64_t ticket) {
   if (view.way == View::kAlias) return FLHAL_OK;
   Device* device = view.device;
   if (view.way == View::kPlugin) {
-    Located at;
-    FLHAL_TRY(AddressMap::locate_range(view.address, view.bytes, "flhal_host_end", "address", &at));
-    flhal_p_place place = place_of(at.slab, at.offset);
     flhal_status answer;
     {
       auto serial = device->plugin->lock();
-      answer = device->plugin->table.host_end(device->handle, &place, view.bytes, view.access, view.plugin_host);
+      answer = device->plugin->table.host_end(device->handle, &view.place, view.bytes, view.access, view.plugin_host);
     }
     return plugin_answer(*device->plugin, "host_end", answer);
   }

@@ -15,17 +15,12 @@ Arena* BlockPool::arena_for(Stream* stream) {
   std::lock_guard lock(mutex_);
   Arena* arena = stream->arena.load(std::memory_order_relaxed);
   if (arena && arena->pool == this) return arena;
-  // Streams without queues need no order among each other: they share one arena, and thereby each other's free blocks.
-  if (!stream->asynchronous && !arenas_.empty()) {
-    arena = arenas_[0];
-  } else {
-    arena = new Arena();                 // lives as long as the stream, which is for ever
-    arena->pool = this;
-    arena->stream = stream;
-    arena->cache_slot = stream->cache_slot.load(std::memory_order_relaxed);
-    arenas_.push_back(arena);
-  }
-  stream->cache_slot.store(arena->cache_slot, std::memory_order_relaxed);
+  // One for each stream, also without queues of its own: a worker may run its calls, and then its free blocks are its alone.
+  arena = new Arena();                   // lives as long as the stream, which is for ever
+  arena->pool = this;
+  arena->stream = stream;
+  arena->cache_slot = stream->cache_slot.load(std::memory_order_relaxed);
+  arenas_.push_back(arena);
   stream->arena.store(arena, std::memory_order_release);
   return arena;
 }
@@ -176,7 +171,7 @@ void BlockPool::free_block_locked(Span* span, uint64_t address) {
 }
 
 Status BlockPool::used_on(uint64_t address, Span* span, Stream* stream) {
-  if (!stream->asynchronous) return FLHAL_OK;    // all its work is over
+  if (!stream->deferred()) return FLHAL_OK;      // all its work is over
   uint64_t block = (address - span->base) * span->magic >> kMagicShift;
   uint64_t start = span->base + block * span->block_bytes;
   std::lock_guard lock(mutex_);

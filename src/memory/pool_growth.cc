@@ -10,11 +10,14 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "core/config.h"
 #include "core/event.h"
 #include "core/log.h"
+#include "core/worker.h"
 #include "memory/block_pool.h"
 #include "memory/byte_text.h"
 
@@ -201,6 +204,14 @@ void BlockPool::ask_streams() {
   retire_poll();
 }
 
+// A queued call runs short of memory: what is queued behind it on its own stream, and streams that wait for it, cannot be
+// waited for. Others are, as long as they move.
+static void wait_from_worker(Stream* stream) {
+  const uint64_t sequence = stream->here().sequence;
+  Worker::Blocked blocked;
+  while (!stream->reached(sequence) && stream->worker_moves()) std::this_thread::sleep_for(std::chrono::microseconds(100));
+}
+
 void BlockPool::finish_pending() {
   std::vector<Stream*> streams;
   {
@@ -213,7 +224,10 @@ void BlockPool::finish_pending() {
     std::lock_guard lock(family->mutex);
     for (Stream* stream : family->streams) streams.push_back(stream);
   }
-  for (Stream* stream : streams) (void)stream->wait_for(stream->here().sequence);
+  for (Stream* stream : streams) {
+    if (Worker::current() == nullptr) (void)stream->wait_for(stream->here().sequence);
+    else wait_from_worker(stream);
+  }
   retire_poll();
 }
 

@@ -65,7 +65,7 @@ Span* BlockPool::join_locked(Span* span, FreeIndex* index, uint64_t* sequence) {
 }
 
 void BlockPool::free_span_locked(Span* span) {
-  // On a plugin without queues all work is over by now, so the span is free for all.
+  // Without queues, and with nothing for a worker to do, all work is over by now, so the span is free for all.
   Arena* owner = span->arena->ordered() ? span->arena : &neutral_;
   uint64_t sequence = owner->stream ? owner->stream->here().sequence : 0;
   span = join_locked(span, &owner->free, &sequence);
@@ -92,7 +92,7 @@ void BlockPool::collect_locked() {
 }
 
 void BlockPool::absorb_locked(Arena* arena) {
-  if (!arena->ordered()) return;
+  if (arena->stream == nullptr) return;
   std::vector<Span*> own;
   arena->free.each([&](Span* span) { own.push_back(span); });
   for (Span* span : own) {

@@ -76,6 +76,7 @@ int TestWorld::enter(const std::string& mock_script) {
   std::vector<std::string> ours;
   for (char** e = environ; *e != nullptr; ++e) {
     std::string text = *e;
+    if (text.rfind("FLHAL_TEST_", 0) == 0) continue;   // how much to test, not how flhal behaves
     if (text.rfind("FLHAL_", 0) == 0 || text.rfind("TORCH_FL_", 0) == 0) ours.push_back(text.substr(0, text.find('=')));
   }
   for (const std::string& name : ours) unsetenv(name.c_str());

@@ -1,0 +1,50 @@
+// tests/worker/end_test.cc: how work that is queued for a worker ends: with the process, with shutdown, with a lost device.
+#include <catch2/catch.hpp>
+
+#include "core/device.h"
+#include "core/worker.h"
+#include "dispatch/call.h"
+#include "support/mock_control.h"
+
+using namespace flhal::test;
+using Catch::Contains;
+
+TEST_CASE("worker: a process ends with calls queued", "[worker][exit]") {
+  for (const char* how : {"return", "exit", "shutdown"}) {
+    CAPTURE(how);
+    TestWorld world;
+    world.add_plugin("mock");
+    world.mock("chips=a,no_streams=1,delay_ms=1");
+    ProcessResult r = world.run({helper("exit_with_work"), how});
+    INFO(r.describe());
+    CHECK(r.ok());
+    CHECK_THAT(r.out, Contains("queued 200, not ready"));
+    if (std::string(how) == "shutdown") CHECK_THAT(r.out, Contains("shut down"));
+  }
+}
+
+TEST_CASE("worker: a lost device drops what is queued, and comes back", "[worker][failure]") {
+  flhal_device* device = device_named("chip_b");
+  flhal_stream* s = flhal_stream_default(device);
+  Setting two("async_level", "2");
+  uint64_t x = 0;
+  unsigned char one = 1, two_byte = 2;
+  REQUIRE(flhal_alloc(s, 4096, &x) == FLHAL_OK);
+  {
+    MockScript slow("delay_ms=1");
+    for (int i = 0; i < 50; ++i) REQUIRE(flhal_fill(s, x, 4096, &one, 1) == FLHAL_OK);
+    mock_control().lose(1);
+  }
+  CHECK(flhal_stream_synchronize(s) == FLHAL_E_DEVICE_LOST);
+  CHECK(flhal_fill(s, x, 4096, &one, 1) == FLHAL_E_DEVICE_LOST);
+  CHECK_THAT(last_text(), Contains("chip_b is lost"));
+  CHECK(flhal_free(x) == FLHAL_OK);
+  REQUIRE(flhal_device_reset_error(device) == FLHAL_OK);
+  s = flhal_stream_default(device);
+  REQUIRE(flhal_alloc(s, 4096, &x) == FLHAL_OK);
+  REQUIRE(flhal_fill(s, x, 4096, &two_byte, 1) == FLHAL_OK);
+  unsigned char back = 0;
+  REQUIRE(flhal_copy(s, reinterpret_cast<uint64_t>(&back), x + 9, 1, 0) == FLHAL_OK);
+  CHECK(back == 2);
+  CHECK(flhal_free(x) == FLHAL_OK);
+}

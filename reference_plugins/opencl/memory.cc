@@ -86,22 +86,6 @@ void destroy(flhal_p_memory* m) {
   delete m;
 }
 
-// Open mappings of buffers: host_end gets the place, OpenCL wants the pointer.
-struct View {
-  flhal_p_memory* memory;
-  uint64_t offset, bytes;
-  uint32_t access;
-  void* host;
-};
-struct Views {
-  std::mutex mutex;
-  std::vector<View> open;
-};
-Views& views() {
-  static auto* v = new Views();
-  return *v;
-}
-
 cl_map_flags map_flags(uint32_t access) {
   if (access & kDiscard) return CL_MAP_WRITE_INVALIDATE_REGION;
   return access & kWrite ? CL_MAP_READ | CL_MAP_WRITE : CL_MAP_READ;
@@ -166,7 +150,6 @@ void memory_free(flhal_p_device*, flhal_p_memory* memory) {
 }
 
 flhal_status host_begin(flhal_p_device* device, const flhal_p_place* place, uint64_t bytes, uint32_t access, void** host) {
-  flhal_p_memory* m = place->memory;
   if (device->chip->memory == Memory::kFine) {
     *host = pointer_to(*place);
     return FLHAL_OK;
@@ -176,38 +159,18 @@ flhal_status host_begin(flhal_p_device* device, const flhal_p_place* place, uint
     cl_int code = cl.clEnqueueSVMMap(device->immediate, CL_TRUE, map_flags(access), *host, bytes, 0, nullptr, nullptr);
     return code == CL_SUCCESS ? FLHAL_OK : fail_code(code, "host_begin", "clEnqueueSVMMap");
   }
-  return no_throw("host_begin", [&]() -> flhal_status {
-    cl_int code = CL_SUCCESS;
-    *host = cl.clEnqueueMapBuffer(device->immediate, m->buffer, CL_TRUE, map_flags(access), place->offset, bytes, 0, nullptr, nullptr, &code);
-    if (*host == nullptr) return fail_code(code, "host_begin", "clEnqueueMapBuffer");
-    Views& v = views();
-    std::lock_guard lock(v.mutex);
-    v.open.push_back({m, place->offset, bytes, access, *host});
-    return FLHAL_OK;
-  });
+  cl_int code = CL_SUCCESS;
+  *host = cl.clEnqueueMapBuffer(device->immediate, place->memory->buffer, CL_TRUE, map_flags(access), place->offset, bytes, 0, nullptr,
+                                nullptr, &code);
+  return *host ? FLHAL_OK : fail_code(code, "host_begin", "clEnqueueMapBuffer");
 }
 
-flhal_status host_end(flhal_p_device* device, const flhal_p_place* place, uint64_t bytes, uint32_t access) {
+flhal_status host_end(flhal_p_device* device, const flhal_p_place* place, uint64_t, uint32_t, void* host) {
   if (device->chip->memory == Memory::kFine) return FLHAL_OK;
   cl_event done = nullptr;
-  cl_int code = CL_SUCCESS;
-  if (device->chip->memory == Memory::kCoarse) {
-    code = cl.clEnqueueSVMUnmap(device->immediate, pointer_to(*place), 0, nullptr, &done);
-  } else {
-    void* host = nullptr;
-    {
-      Views& v = views();
-      std::lock_guard lock(v.mutex);
-      for (size_t i = 0; i < v.open.size() && !host; ++i) {
-        const View& view = v.open[i];
-        if (view.memory != place->memory || view.offset != place->offset || view.bytes != bytes || view.access != access) continue;
-        host = view.host;
-        v.open.erase(v.open.begin() + static_cast<std::ptrdiff_t>(i));
-      }
-    }
-    if (!host) return fail(FLHAL_E_INVALID, "host_end: no view of this range is open; end each view once");
-    code = cl.clEnqueueUnmapMemObject(device->immediate, place->memory->buffer, host, 0, nullptr, &done);
-  }
+  cl_int code = device->chip->memory == Memory::kCoarse
+                    ? cl.clEnqueueSVMUnmap(device->immediate, host, 0, nullptr, &done)
+                    : cl.clEnqueueUnmapMemObject(device->immediate, place->memory->buffer, host, 0, nullptr, &done);
   return queued(nullptr, code, done, "host_end", "the unmapping", true);
 }
 

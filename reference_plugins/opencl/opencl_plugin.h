@@ -151,7 +151,7 @@ flhal_status memory_budget(flhal_p_device*, uint64_t*, uint64_t*);
 flhal_status memory_alloc(flhal_p_device*, flhal_p_slab_v1*);
 void memory_free(flhal_p_device*, flhal_p_memory*);
 flhal_status host_begin(flhal_p_device*, const flhal_p_place*, uint64_t, uint32_t, void**);
-flhal_status host_end(flhal_p_device*, const flhal_p_place*, uint64_t, uint32_t);
+flhal_status host_end(flhal_p_device*, const flhal_p_place*, uint64_t, uint32_t, void*);
 flhal_status copy(flhal_p_device*, flhal_p_stream*, const flhal_p_copy_v1*);
 flhal_status fill(flhal_p_device*, flhal_p_stream*, const flhal_p_place*, uint64_t, const void*, uint32_t);
 flhal_status module_load(flhal_p_device*, const flhal_p_source_v1*, flhal_p_module**);

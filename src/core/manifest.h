@@ -8,7 +8,7 @@
 //     "abi_oldest": "1.0",                        oldest it works with; default: the library says it
 //     "version": "0.3.1",                         shown in reports
 //     "probe_environment": ["ACME_*"],            names (a * may end one) of variables that change what a probe answers
-//     "probe_files": ["/proc/driver/acme/version"] files whose change means: ask the driver again
+//     "probe_files": ["/proc/driver/acme/version"] files, or folders, whose change means: ask the driver again
 //   }
 // "manifest_version" is read as another name of "flhal_manifest". Unknown fields are ignored: a newer package may have more.
 #pragma once

@@ -79,6 +79,8 @@ uint64_t files_hash(const Manifest& manifest) {
     struct stat info{};
     if (stat(path.c_str(), &info) != 0) {
       text = "absent";
+    } else if (S_ISDIR(info.st_mode)) {            // what came and went in it; not what changed in its files
+      text = fmt::format("folder {} {}.{}", info.st_ino, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
     } else if (!S_ISREG(info.st_mode)) {
       text = fmt::format("node {} {}", info.st_rdev, info.st_ino);
     } else if (info.st_size > 65536 || read_file_text(path, "file", 65536, &text)) {

@@ -56,10 +56,15 @@ flhal_status Stream::failure_before(uint64_t sequence, std::string* text) {
 
 Status Stream::unusable_failure(const char* what) {
   if (device->lost()) {
+    std::string why;
+    {
+      std::lock_guard lock(device->lost_mutex);
+      if (!device->lost_reason.empty()) why = " (" + device->lost_reason + ")";
+    }
     return fail(FLHAL_E_DEVICE_LOST,
-                "{}: device {} is lost, nothing on it can be trusted; choose another device, or call "
+                "{}: device {} is lost{}, nothing on it can be trusted; choose another device, or call "
                 "flhal_device_reset_error (its memory stays invalid)",
-                what, device->name);
+                what, device->name, why);
   }
   std::lock_guard lock(poison_mutex_);
   return fail(poison_code_,

@@ -10,8 +10,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <mutex>
+
 #include "core/description_json.h"
 #include "core/loader.h"
+#include "core/log.h"
 
 // In sanitizer builds too a crash of the plugin must arrive at the parent as the signal it is.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -33,12 +36,27 @@ static void tell(const std::string& text) {
   }
 }
 
+// What a plugin warns of while it is asked belongs into the report: nobody sees this process's error output, and an answer
+// from the cache has none. Any thread.
+static constexpr size_t kWarningsMax = 16;
+static std::mutex& g_warnings_mutex = *new std::mutex;
+static auto& g_warnings = *new std::vector<std::string>;
+
+static void keep_warning(LogLevel level, std::string_view text) {
+  if (level > kLogWarn) return;
+  std::lock_guard lock(g_warnings_mutex);
+  if (g_warnings.size() < kWarningsMax) g_warnings.push_back(clean_text(std::string(text).c_str()));
+}
+
 static Refusal ask(const char* library, const char* id, Plugin& plugin, PluginDescription* out) {
   PluginFile file;
   FLHAL_REFUSE_ON(inspect_plugin_file(library, &file));
   FLHAL_REFUSE_ON(load_library(file, id, plugin));
   FLHAL_REFUSE_ON(init_plugin(plugin));
-  return describe_plugin(plugin, out);
+  FLHAL_REFUSE_ON(describe_plugin(plugin, out));
+  std::lock_guard lock(g_warnings_mutex);
+  out->notes.insert(out->notes.end(), g_warnings.begin(), g_warnings.end());
+  return {};
 }
 
 int main(int argc, char** argv) {
@@ -55,6 +73,9 @@ int main(int argc, char** argv) {
   if (g_pipe < 0) return 64;
   close(3);
   g_load_step = [](const char* step) { tell(std::string("@") + step + "\n"); };
+
+  if (!log_enabled(kLogWarn)) config().log_level.store(kLogWarn, std::memory_order_relaxed);
+  set_log_sink(keep_warning);
 
   auto& plugin = *new Plugin;                  // never destroyed: the process ends by _exit
   PluginDescription description;

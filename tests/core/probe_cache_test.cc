@@ -66,6 +66,10 @@ TEST_CASE("cache: what a manifest names as changing the answer is part of the ke
   CHECK(second != first);
   std::ofstream(world.folder() / "driver_version") << "2";
   CHECK(probe_key(file, manifest) != second);
+  manifest.probe_files = {world.folder().string()};   // a folder: what comes and goes in it
+  const std::string empty = probe_key(file, manifest);
+  std::ofstream(world.folder() / "another.icd") << "x";
+  CHECK(probe_key(file, manifest) != empty);
   const std::string third = probe_key(file, manifest);
   setenv("ACME_MODE", "slow", 1);
   CHECK(probe_key(file, manifest) != third);

@@ -1,8 +1,27 @@
 # The binary is run once for each way the plugin makes memory. Tests that start programs find the plugin by its manifest.
 if(TARGET flhal_plugin_opencl)
-  add_dependencies(test_opencl_plugin flhal_plugin_opencl)
+  add_dependencies(test_opencl_plugin flhal_plugin_opencl flhal-probe scan_one)
+  target_sources(test_opencl_plugin PRIVATE loading/scan.cc ${CMAKE_SOURCE_DIR}/reference_plugins/opencl/code.cc
+    ${CMAKE_SOURCE_DIR}/reference_plugins/opencl/cl.cc)
+  target_include_directories(test_opencl_plugin PRIVATE ${CJSON_INCLUDE})
+  target_include_directories(test_opencl_plugin SYSTEM PRIVATE ${FLHAL_OPENCL_INCLUDE})
+  target_link_libraries(test_opencl_plugin PRIVATE ${CMAKE_DL_LIBS})
+
+  find_library(FLHAL_TEST_OPENCL_LOADER OpenCL REQUIRED)
+  add_library(failing_loader MODULE ${CMAKE_CURRENT_LIST_DIR}/failing_loader.c)
+  target_include_directories(failing_loader SYSTEM PRIVATE ${FLHAL_OPENCL_INCLUDE})
+  target_link_libraries(failing_loader PRIVATE -Wl,--no-as-needed ${FLHAL_TEST_OPENCL_LOADER} ${CMAKE_DL_LIBS})
+  set_target_properties(failing_loader PROPERTIES C_VISIBILITY_PRESET default)
+  add_library(crashing_icd MODULE ${CMAKE_CURRENT_LIST_DIR}/crashing_icd.c)
+  foreach(library IN ITEMS failing_loader crashing_icd)
+    set_target_properties(${library} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/helpers)
+    add_dependencies(test_opencl_plugin ${library})
+  endforeach()
+  target_compile_definitions(test_opencl_plugin PRIVATE FLHAL_TEST_FAILING_LOADER="$<TARGET_FILE:failing_loader>"
+    FLHAL_TEST_CRASHING_ICD="$<TARGET_FILE:crashing_icd>")
+
   foreach(memory IN ITEMS coarse buffer)
-    add_test(NAME opencl_plugin_${memory} COMMAND test_opencl_plugin)
+    add_test(NAME opencl_plugin_${memory} COMMAND test_opencl_plugin ~[loading]~[failure])
     set_tests_properties(opencl_plugin_${memory} PROPERTIES TIMEOUT 300 ENVIRONMENT "FLHAL_OPENCL_MEMORY=${memory}")
   endforeach()
 else()

@@ -1,0 +1,3 @@
+/* tests/opencl_plugin/crashing_icd.c: a driver that ends the process when it is opened. */
+#include <stdlib.h>
+__attribute__((constructor)) static void crash(void) { abort(); }

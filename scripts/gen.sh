@@ -1,12 +1,14 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # Writes the generated files, or makes them again in an empty folder and compares.
 #
-# Usage: gen.sh write|check PATH_OF_FLHAL_OPSET      (the CMake targets gen and gen-check call it)
-# abi/1.0/ops.txt is a promise: `write` only adds lines to it, `check` also fails when a promised line no longer holds.
+# Usage: gen.sh write|check PATH_OF_FLHAL_OPSET PATH_OF_FLHAL_CONFORMANCE      (the CMake targets gen and gen-check call it)
+# abi/1.0/ops.txt and conformance/mustpass/1.0 are promises: `write` only adds lines, `check` also fails when a promised line
+# no longer holds.
 set -eu
 cd "$(dirname "$0")/.."
 mode=$1
 opset=$2
+conformance=$3
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
@@ -16,9 +18,18 @@ mkdir -p "$out/include/flhal" "$out/docs/reference" "$out/abi/1.0"
 "$opset" numbers > "$out/abi/1.0/ops.txt"
 python3 scripts/gen_status.py src/core/status.def "$out/include/flhal/status.h"
 
+mkdir -p "$out/conformance/mustpass/1.0"
+for profile in sync kernel async ops; do
+  list=conformance/mustpass/1.0/$profile.txt
+  "$conformance" table mustpass $profile > "$out/$list"
+  lost=$([ ! -f $list ] || LC_ALL=C sort $list | LC_ALL=C comm -23 - <(LC_ALL=C sort "$out/$list"))
+  [ -z "$lost" ] || { echo "gen: $list promises ids that no case has any more; an id is kept for ever: $lost" >&2; exit 1; }
+done
+
 [ ! -f abi/1.0/ops.txt ] || "$opset" check abi/1.0/ops.txt
 faults=0
-for file in include/flhal/ops.h include/flhal/status.h docs/reference/ops.md abi/1.0/ops.txt; do
+for file in include/flhal/ops.h include/flhal/status.h docs/reference/ops.md abi/1.0/ops.txt \
+    conformance/mustpass/1.0/{sync,kernel,async,ops}.txt; do
   if cmp -s "$out/$file" "$file"; then continue; fi
   if [ "$mode" = write ]; then
     mkdir -p "$(dirname "$file")"

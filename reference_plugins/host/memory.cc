@@ -40,6 +40,8 @@ flhal_status memory_alloc(flhal_p_device* device, flhal_p_slab_v1* slab) {
     return fail(device->plugin, FLHAL_E_INVALID,
                 fmt::format("host: memory_alloc got {} bytes with alignment {}; bytes must be above 0 and the alignment a "
                             "power of two", slab->bytes, slab->align));
+  if (slab->kind > FLHAL_MEM_SHARED)   // the three that there are, are one here
+    return fail(device->plugin, FLHAL_E_UNSUPPORTED, fmt::format("host: memory_alloc got the kind {}; 0 to {} are known", slab->kind, FLHAL_MEM_SHARED));
   const uint64_t limit = device->plugin->machine.memory_bytes;
   if (slab->bytes > limit) return FLHAL_EXHAUSTED;
   const uint64_t bytes = round_up(slab->bytes, kGranule);

@@ -62,6 +62,7 @@ bool take_route(std::string_view v) {
   return i.has_value();
 }
 bool take_text(std::string_view) { return true; }   // checked where it is used: names and paths
+bool take_slow_slot(std::string_view v) { return parse_integer(v, 0, 86400).has_value(); }
 bool take_probe_timeout(std::string_view v) { return parse_integer(v, 10, 600000).has_value(); }
 bool take_float64(std::string_view v) { return parse_name(v, kFloat64).has_value(); }   // frameworks ask for the text
 bool take_probe_cache(std::string_view v) { return parse_name(v, kCacheModes).has_value(); }
@@ -87,6 +88,7 @@ constexpr Row kRows[] = {
     {"visible_devices", "VISIBLE_DEVICES", "", take_text, "a comma list of device names, name:n or uuid:..., or none", true},
     {"route", "ROUTE", "auto", take_route, "auto, native, kernel, composite or host", false},
     {"float64", "FLOAT64", "refuse", take_float64, "refuse or demote", false},
+    {"slow_slot_s", "SLOW_SLOT_S", "0", take_slow_slot, "a whole number of seconds, 0 for off", true},
     {"probe_timeout_ms", "PROBE_TIMEOUT_MS", "10000", take_probe_timeout, "a whole number from 10 to 600000", true},
     {"probe_cache", "PROBE_CACHE", "on", take_probe_cache, "on, off or refresh", true},
 };

@@ -12,6 +12,7 @@
 #include "core/fork_guard.h"
 #include "core/loader.h"
 #include "core/log.h"
+#include "core/slot_watch.h"
 #include "core/stream.h"
 #include "memory/pinned.h"
 #include "memory/pool.h"
@@ -102,6 +103,7 @@ Status Device::open() {
   bool just_loaded = false;
   if (!load_late(*plugin, &just_loaded).ok()) return vanished(*this);
   if (just_loaded && !check_still_there(*this).ok()) return vanished(*this);
+  watch_slots(*plugin);
 
   flhal_p_device* opened = nullptr;
   Refusal refusal = guarded(plugin->id, "device_open", [&]() -> Refusal {

@@ -33,10 +33,13 @@ struct Service {
   bool started = false, broken = false;
   std::vector<Watch> fresh;
   std::vector<Watch> watches;               // the thread's own
+  uint64_t period_ms = 0;                   // under mutex
+  void (*look_often)() = nullptr;
   std::atomic<bool> ending{false}, ended{false};
   uv_loop_t loop;
   uv_async_t wake;
   uv_idle_t look;
+  uv_timer_t often;
 };
 // Never destroyed: the thread may look at it until the process is gone.
 Service& service() {
@@ -79,6 +82,8 @@ void take_fresh(uv_async_t* wake) {
   std::lock_guard lock(s.mutex);
   s.watches.insert(s.watches.end(), s.fresh.begin(), s.fresh.end());
   s.fresh.clear();
+  if (s.look_often && !uv_is_active(reinterpret_cast<uv_handle_t*>(&s.often)))
+    uv_timer_start(&s.often, [](uv_timer_t* t) { static_cast<Service*>(t->data)->look_often(); }, s.period_ms, s.period_ms);
   if (!s.watches.empty()) uv_idle_start(&s.look, look_at_points);
 }
 
@@ -104,8 +109,10 @@ bool start_locked(Service& s) {
   if (s.broken) return false;
   s.broken = true;                          // until all of it went well
   if (uv_loop_init(&s.loop) != 0) return false;
-  if (uv_async_init(&s.loop, &s.wake, take_fresh) != 0 || uv_idle_init(&s.loop, &s.look) != 0) return false;
-  s.wake.data = s.look.data = &s;
+  if (uv_async_init(&s.loop, &s.wake, take_fresh) != 0 || uv_idle_init(&s.loop, &s.look) != 0 ||
+      uv_timer_init(&s.loop, &s.often) != 0)
+    return false;
+  s.wake.data = s.look.data = s.often.data = &s;
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -125,6 +132,17 @@ bool start_locked(Service& s) {
 bool service_running() {
   std::lock_guard lock(service().mutex);
   return service().started;
+}
+
+void service_every(uint64_t period_ms, void (*look)()) {
+  Service& s = service();
+  {
+    std::lock_guard lock(s.mutex);
+    if (forked() || !start_locked(s)) return;
+    s.period_ms = period_ms;
+    s.look_often = look;
+  }
+  uv_async_send(&s.wake);
 }
 
 void service_when_reached(Point point, void (*then)(void*), void* context) {

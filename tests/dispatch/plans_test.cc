@@ -151,7 +151,7 @@ TEST_CASE("plans: a changed setting ends all plans", "[dispatch][plans]") {
   CHECK(call.route(device_named("chip_a")) == "native");
 }
 
-TEST_CASE("plans: a native plan that declines while running is replaced by the next route", "[dispatch][plans]") {
+TEST_CASE("plans: a native plan that declines while running is replaced by the next route", "[dispatch][at_once][plans]") {
   flhal_stream* s = stream_of("chip_a");
   forget_plans();
   Tensor a = floats(s, {4}), out = empty(s, {4});

@@ -199,7 +199,7 @@ TEST_CASE("policy: one warning when the share of fallbacks passes the threshold,
   CHECK(lines.count("aten::few (20 calls") == 1);
 }
 
-TEST_CASE("policy: log_level debug prints every operator's route", "[dispatch][policy]") {
+TEST_CASE("policy: log_level debug prints every operator's route", "[dispatch][at_once][policy]") {
   LogLines lines;
   Setting debug("log_level", "debug");
   flhal_stream* s = stream_of("chip_a");
@@ -222,7 +222,7 @@ TEST_CASE("reports: every name gives JSON, an unknown one lists them", "[dispatc
   CHECK(flhal_report_reset("memory") == FLHAL_E_NOT_FOUND);
 }
 
-TEST_CASE("reports: log_level info gives a summary, once", "[dispatch][report]") {
+TEST_CASE("reports: log_level info gives a summary, once", "[dispatch][at_once][report]") {
   flhal_report_reset("fallback");
   Tensor out;
   Call call = host_call(ram(), &out);

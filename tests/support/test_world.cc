@@ -81,7 +81,11 @@ int TestWorld::enter(const std::string& mock_script) {
   }
   for (const std::string& name : ours) unsetenv(name.c_str());
   setenv("FLHAL_PLUGIN_FILES", FLHAL_TEST_PLUGIN_DIR "/ram.json:" FLHAL_TEST_PLUGIN_DIR "/mock.json", 1);
-  if (!mock_script.empty()) setenv("FLHAL_MOCK", mock_script.c_str(), 1);
+  // The same tests once more under another level and another kind of chip: see the ctests named *_level2.
+  std::string script = mock_script;
+  if (const char* more = getenv("FLHAL_TEST_MOCK")) script += (script.empty() ? "" : ",") + std::string(more);
+  if (const char* level = getenv("FLHAL_TEST_ASYNC_LEVEL")) setenv("FLHAL_ASYNC_LEVEL", level, 1);
+  if (!script.empty()) setenv("FLHAL_MOCK", script.c_str(), 1);
   return 0;
 }
 

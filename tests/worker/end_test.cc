@@ -23,6 +23,20 @@ TEST_CASE("worker: a process ends with calls queued", "[worker][exit]") {
   }
 }
 
+TEST_CASE("slot_watch: a slot that does not return is named once, with plugin and device", "[core][service]") {
+  TestWorld world;
+  world.add_plugin("mock");
+  world.mock("chips=a,no_streams=1,delay_ms=2500");
+  world.set("FLHAL_SLOW_SLOT_S", "1");
+  ProcessResult r = world.run({helper("exit_with_work"), "one"});
+  INFO(r.describe());
+  CHECK(r.ok());
+  const std::string line = "slot fill of plugin mock, device chip_a has not returned for ";
+  size_t first = r.err.find(line);
+  REQUIRE(first != std::string::npos);
+  CHECK(r.err.find("has not returned", first + line.size()) == std::string::npos);
+}
+
 TEST_CASE("worker: a lost device drops what is queued, and comes back", "[worker][failure]") {
   flhal_device* device = device_named("chip_b");
   flhal_stream* s = flhal_stream_default(device);

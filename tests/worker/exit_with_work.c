@@ -1,5 +1,6 @@
 /* tests/worker/exit_with_work.c: queues slow calls on the first device's default stream at async level 2, prints how many,
- * and ends as its argument says: "return" from main, "exit" from a second thread's view (calls go on meanwhile), "shutdown". */
+ * and ends as its argument says: "return" from main, "exit" while a second thread goes on calling, "shutdown". With "one" it
+ * makes one call and waits for it. */
 #include <flhal/flhal.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -34,6 +35,11 @@ int main(int argc, char** argv) {
   g_stream = flhal_stream_default(flhal_device_at(0));
   must(g_stream ? FLHAL_OK : FLHAL_E_NOT_FOUND, "stream");
   must(flhal_alloc(g_stream, kBytes, &g_address), "alloc");
+  if (!strcmp(how, "one")) {
+    must(flhal_fill(g_stream, g_address, kBytes, &byte, 1), "fill");
+    must(flhal_stream_synchronize(g_stream), "synchronize");
+    return 0;
+  }
   for (i = 0; i < kCalls; ++i, ++byte) must(flhal_fill(g_stream, g_address, kBytes, &byte, 1), "fill");
   printf("queued %d, %s\n", kCalls, flhal_stream_query(g_stream) == FLHAL_NOT_READY ? "not ready" : "ready");
   fflush(stdout);

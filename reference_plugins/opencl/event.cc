@@ -125,6 +125,8 @@ void event_destroy(flhal_p_event* event) {
 flhal_status event_record(flhal_p_event* event, flhal_p_stream* stream) {
   if (event->signal) return fail(FLHAL_E_INVALID, "event_record: the event is signalled by the host; record another one");
   return no_throw("event_record", [&]() -> flhal_status {
+    if (stream)
+      if (flhal_status s = tail_of(stream, "event_record"); s != FLHAL_OK) return s;
     if (stream && stream->unflushed != 0) {   // others will wait for this point without asking us
       stream->unflushed = 0;
       if (cl_int code = cl.clFlush(stream->queue); code != CL_SUCCESS) return fail_code(code, "event_record", "clFlush");

@@ -89,7 +89,9 @@ flhal_status launch(flhal_p_device* device, flhal_p_stream* stream, const flhal_
   }
   const cl_uint dimensions = global[2] != 1 ? 3 : global[1] != 1 ? 2 : 1;
   cl_event event = nullptr;
-  code = cl.clEnqueueNDRangeKernel(queue_of(device, stream), kernel, dimensions, nullptr, global, local, 0, nullptr, &event);
+  const bool wants_event = stream == nullptr || stream->eager != 0;
+  if (stream && wants_event) --stream->eager;
+  code = cl.clEnqueueNDRangeKernel(queue_of(device, stream), kernel, dimensions, nullptr, global, local, 0, nullptr, wants_event ? &event : nullptr);
   if (__builtin_expect(code != CL_SUCCESS, 0)) {
     flhal_status refused = refuse_launch(l, kernel, code);
     f.give(kernel);

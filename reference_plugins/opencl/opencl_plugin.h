@@ -7,7 +7,7 @@
 //   chips.cc    what the loader shows      cl.cc  the loader     code.cc     OpenCL's codes      icd_files.cc  broken drivers
 //
 // Idea: one context per device, so that a chip that fails takes no other one along. A stream is an in-order queue and the
-// event of its last command (`tail`): recording an event costs one reference, no marker in the queue.
+// event of its last command (`tail`): recording an event costs one reference, mostly no marker in the queue.
 // Threads: any slot from any thread; core never calls two slots with one stream at once, so streams have no lock.
 #pragma once
 
@@ -90,7 +90,9 @@ struct flhal_p_stream {
   flhal_p_device* device;
   cl_command_queue queue;
   cl_command_queue clock = nullptr;                  // with profiling, made at the first timed event: see event.cc
-  flhal::opencl::Event tail;                         // of the last command; none before the first
+  flhal::opencl::Event tail;                         // of the last command; none before the first. Stale: see `stale`
+  bool stale = false;                                // launches without an event came behind `tail`
+  uint32_t eager = 0;                                // so many of the next launches ask for their event
   uint32_t unflushed = 0;                            // commands since clFlush
   std::vector<std::shared_ptr<flhal::opencl::Signal>> watched;   // signals this stream waits for, until they are known
   flhal_status failure = FLHAL_OK;                   // of a signal, until stream_synchronize has told it
@@ -120,6 +122,11 @@ inline cl_command_queue queue_of(flhal_p_device* device, flhal_p_stream* stream)
 
 // What follows each command: `code` is its answer, `event` its event. Without a stream: waits.
 flhal_status queued(flhal_p_stream* stream, cl_int code, cl_event event, const char* slot, const char* call, bool flush_now);
+
+// The event of the last command: `tail`, behind a marker where launches went without one. Launches that follow ask for theirs:
+// a stream that is asked after each few launches never needs a marker, a long series pays for no events.
+flhal_status tail_of(flhal_p_stream* stream, const char* slot);
+constexpr uint32_t kEagerLaunches = 16;
 
 constexpr uint32_t kFlushEvery = 16;   // launches: a driver that collects commands must not collect for ever
 

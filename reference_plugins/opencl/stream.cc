@@ -31,9 +31,22 @@ flhal_status queued(flhal_p_stream* stream, cl_int code, cl_event event, const c
     flhal_status state = state_of(event, slot);   // the command's own code says more
     return state < 0 ? state : fail_code(code, slot, "clWaitForEvents");
   }
-  stream->tail = Event(event);
+  if (event) {
+    stream->tail = Event(event);
+    stream->stale = false;
+  } else {
+    stream->stale = true;
+  }
   if (flush_now || ++stream->unflushed >= kFlushEvery) return flush(stream, slot);
   return FLHAL_OK;
+}
+
+flhal_status tail_of(flhal_p_stream* stream, const char* slot) {
+  stream->eager = kEagerLaunches;
+  if (!stream->stale) return FLHAL_OK;
+  cl_event marker = nullptr;
+  cl_int code = cl.clEnqueueMarkerWithWaitList(stream->queue, 0, nullptr, &marker);
+  return queued(stream, code, marker, slot, "clEnqueueMarkerWithWaitList", true);
 }
 
 void look_at_signals(flhal_p_stream* stream) {
@@ -70,6 +83,7 @@ void stream_destroy(flhal_p_stream* stream) {
 }
 
 flhal_status stream_query(flhal_p_stream* stream) {
+  if (flhal_status answer = tail_of(stream, "stream_query"); answer != FLHAL_OK) return answer;
   if (stream->unflushed != 0)
     if (flhal_status answer = flush(stream, "stream_query"); answer != FLHAL_OK) return answer;
   if (!stream->watched.empty()) look_at_signals(stream);
@@ -85,7 +99,7 @@ flhal_status stream_synchronize(flhal_p_stream* stream) {
   flhal_status failed = failure_of_signals(stream, "stream_synchronize");
   stream->failure = FLHAL_OK;   // told once
   if (failed != FLHAL_OK) return failed;
-  flhal_status state = stream->tail ? state_of(stream->tail.get(), "stream_synchronize") : FLHAL_OK;
+  flhal_status state = stream->tail && !stream->stale ? state_of(stream->tail.get(), "stream_synchronize") : FLHAL_OK;
   return state < 0 ? state : FLHAL_OK;
 }
 

@@ -21,7 +21,7 @@ if(TARGET flhal_plugin_opencl)
     FLHAL_TEST_CRASHING_ICD="$<TARGET_FILE:crashing_icd>")
 
   foreach(memory IN ITEMS coarse buffer)
-    add_test(NAME opencl_plugin_${memory} COMMAND test_opencl_plugin ~[loading]~[failure])
+    add_test(NAME opencl_plugin_${memory} COMMAND test_opencl_plugin ~[loading]~[failure]~[child])
     set_tests_properties(opencl_plugin_${memory} PROPERTIES TIMEOUT 300 ENVIRONMENT "FLHAL_OPENCL_MEMORY=${memory}")
   endforeach()
 else()

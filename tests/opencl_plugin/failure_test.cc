@@ -56,7 +56,7 @@ TEST_CASE("failure: lost chips, failed work and full chips", "[opencl][failure]"
     for (const char* child : {"child: lost", "child: work", "child: full"}) run_child(child, memory);
 }
 
-TEST_CASE("child: lost", "[.child]") {
+TEST_CASE("child: lost", "[.child][child]") {
   Device* c = chip();
   flhal_stream *s = new_stream(c), *other = new_stream(chip(1));
   flhal_function *add = function(build(c, kAdd), "add"), *add_other = function(build(chip(1), kAdd), "add");
@@ -88,7 +88,7 @@ TEST_CASE("child: lost", "[.child]") {
   }
 }
 
-TEST_CASE("child: work", "[.child]") {
+TEST_CASE("child: work", "[.child][child]") {
   Device* c = chip();
   flhal_stream *s = new_stream(c), *well = new_stream(c);
   flhal_function* add = function(build(c, kAdd), "add");
@@ -119,7 +119,7 @@ TEST_CASE("child: work", "[.child]") {
   }
 }
 
-TEST_CASE("child: full", "[.child]") {
+TEST_CASE("child: full", "[.child][child]") {
   Device* c = chip();
   flhal_stream* s = new_stream(c);
   flhal_addr x = 0;

@@ -29,7 +29,7 @@ venv: prerequisites
 	@scripts/venv.sh
 
 prerequisites:
-	@scripts/prerequisites.sh
+	@scripts/prerequisites.sh $(PACKAGES)
 
 gen: build               ## writes the generated files again
 	@cmake --build build/$(PRESET) --target gen
@@ -37,8 +37,8 @@ gen: build               ## writes the generated files again
 gen-check: build         ## fails when a generated file is stale
 	@cmake --build build/$(PRESET) --target gen-check
 
-asan tsan: venv          ## the C++ tests under sanitizers
-	@scripts/build.sh $@ && ctest --test-dir build/$@ --output-on-failure -j2
+asan tsan: prerequisites ## the C++ tests under AddressSanitizer with UBSan, and under ThreadSanitizer
+	@scripts/build.sh $@ sanitized && ctest --test-dir build/$@ -L sanitized --output-on-failure -j2
 
 clean:
 	rm -rf build dist

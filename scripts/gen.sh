@@ -13,10 +13,12 @@ out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
 mkdir -p "$out/include/flhal" "$out/docs/reference" "$out/abi/1.0"
+cp include/flhal/*.h "$out/include/flhal"
 "$opset" header > "$out/include/flhal/ops.h"
 "$opset" markdown > "$out/docs/reference/ops.md"
 "$opset" numbers > "$out/abi/1.0/ops.txt"
 python3 scripts/gen_status.py src/core/status.def "$out/include/flhal/status.h"
+python3 scripts/gen_layout.py "$out/include" "$out/abi/1.0/layout.h"
 
 mkdir -p "$out/conformance/mustpass/1.0"
 for profile in sync kernel async ops; do
@@ -28,7 +30,7 @@ done
 
 [ ! -f abi/1.0/ops.txt ] || "$opset" check abi/1.0/ops.txt
 faults=0
-for file in include/flhal/ops.h include/flhal/status.h docs/reference/ops.md abi/1.0/ops.txt \
+for file in include/flhal/ops.h include/flhal/status.h docs/reference/ops.md abi/1.0/ops.txt abi/1.0/layout.h \
     conformance/mustpass/1.0/{sync,kernel,async,ops}.txt; do
   if cmp -s "$out/$file" "$file"; then continue; fi
   if [ "$mode" = write ]; then

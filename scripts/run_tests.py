@@ -70,6 +70,8 @@ def main() -> None:
             "OMP_NUM_THREADS": "1",  # two test processes share two cores
         }
         for plugin, paths in PYTHON_SUITES:
+            if arguments.full and paths != [""]:
+                paths = [*paths, "test_ops_view_fuzzer.py"]
             junit = REPORTS / f"python-{plugin}.xml"
             junit.unlink(missing_ok=True)
             command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "--timeout", "600",

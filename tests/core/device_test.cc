@@ -22,7 +22,7 @@ std::string run(TestWorld& world, std::vector<std::string> words) {
 TEST_CASE("device: opening is idempotent and gives a default stream and a pool", "[core][device]") {
   DiscoveryWorld world;
   world.add_plugin("ram");
-  std::unique_ptr<Discovery> found = world.look();
+  Discovery* found = world.look();
   Device& device = *found->devices.at(0);
   CHECK(device.state == FLHAL_DEVICE_STATE_CLOSED);
   REQUIRE(device.open().ok());
@@ -47,7 +47,7 @@ TEST_CASE("device: one that was counted and cannot be opened keeps its index and
     DiscoveryWorld world;
     world.add_hostile(row.kind);
     world.add_plugin("mock");
-    std::unique_ptr<Discovery> found = world.look();
+    Discovery* found = world.look();
     REQUIRE(found->devices.size() >= 2);
     Device& device = *found->devices[0];
     INFO(row.kind);
@@ -66,7 +66,7 @@ TEST_CASE("device: one that was counted and cannot be opened keeps its index and
 TEST_CASE("device: a library that is gone when the device is opened is LOST, not a crash", "[core][device]") {
   DiscoveryWorld world;
   world.add_hostile("uuid_zero");
-  std::unique_ptr<Discovery> found = world.look();
+  Discovery* found = world.look();
   std::filesystem::remove(world.plugin_folder() / "libflhal_plugin_uuid_zero.so");
   CHECK(found->devices.at(0)->open().code() == FLHAL_E_DEVICE_LOST);
   CHECK(has(last_error_text(), "does not exist"));
@@ -75,7 +75,7 @@ TEST_CASE("device: a library that is gone when the device is opened is LOST, not
 TEST_CASE("device: lost is sticky until reset, and every loss begins a new generation", "[core][device]") {
   DiscoveryWorld world;
   world.add_plugin("ram");
-  std::unique_ptr<Discovery> found = world.look();
+  Discovery* found = world.look();
   Device& device = *found->devices.at(0);
   REQUIRE(device.open().ok());
   const uint32_t generation = device.generation;

@@ -29,7 +29,7 @@ void check_rows(const std::vector<Row>& rows, uint64_t limit_ms = 60000) {
   (void)world.look();                                     // ram's answer is in the cache from here on
   (void)config_set("probe_timeout_ms", std::to_string(limit_ms));
   for (const Row& row : rows) world.add_hostile(row.kind);
-  std::unique_ptr<Discovery> found = world.look();
+  Discovery* found = world.look();
   CHECK(names_of(*found) == "ram");                       // the good one among them works
   for (const Row& row : rows) {
     const CandidateLine& line = line_of(*found, std::string(row.kind) + ".json");
@@ -65,7 +65,7 @@ TEST_CASE("LOAD-01 loader: files that are no libraries at all", "[core][loader][
   mkfifo((d / "libflhal_plugin_pipe.so").c_str(), 0600);
   mkfifo((d / "pipe.json").c_str(), 0600);
   world.write("empty.json", "");
-  std::unique_ptr<Discovery> found = world.look();
+  Discovery* found = world.look();
   CHECK(has(line_of(*found, "_empty.so").reason, "is not an ELF file: it is empty"));
   CHECK(has(line_of(*found, "_four.so").reason, "is cut off: its first headers"));
   CHECK(has(line_of(*found, "_zeros.so").reason, "it is some other binary file"));
@@ -142,7 +142,7 @@ TEST_CASE("LOAD-03 loader: what hangs or is slower than the limit is stopped, al
 TEST_CASE("LOAD-03 loader: a slow plugin is waited for, and its time is in the report", "[core][loader][LOAD-03]") {
   DiscoveryWorld world;
   world.add_hostile("slow_in_init");
-  std::unique_ptr<Discovery> found = world.look();
+  Discovery* found = world.look();
   CHECK(names_of(*found) == "badchip");
   CHECK(line_of(*found, ".json").milliseconds > 2900);
 }
@@ -171,7 +171,7 @@ TEST_CASE("LOAD-03 loader: nonsense in counts, names, alignments, dtypes and tab
 TEST_CASE("LOAD-03 loader: oddities that zero or a clamp explains are accepted", "[core][loader][LOAD-03]") {
   DiscoveryWorld world;
   for (const char* kind : {"uuid_zero", "no_memory", "slab_above_memory", "unknown_class"}) world.add_hostile(kind);
-  std::unique_ptr<Discovery> found = world.look();
+  Discovery* found = world.look();
   CHECK(found->devices.size() == 4);
   for (const Device* device : found->devices) {
     CHECK(device->info.largest_slab_bytes <= device->info.memory_bytes);
@@ -185,7 +185,7 @@ TEST_CASE("LOAD-03 loader: a plugin that crashed is not tried in this process, a
   // Goal: FORK_SAFE_PROBE is no licence. Method: throws_in_init_in_process declares it and must still fail in the child.
   DiscoveryWorld world;
   world.add_hostile("throws_in_init_in_process");
-  std::unique_ptr<Discovery> found = world.look();
+  Discovery* found = world.look();
   CHECK(line_of(*found, ".json").asked == "in a child");
 }
 
@@ -193,7 +193,7 @@ TEST_CASE("LOAD-04 loader: plugins that export the same names see their own", "[
   DiscoveryWorld world;
   world.add_hostile("clashing_symbols_1");
   world.add_hostile("clashing_symbols_2");
-  std::unique_ptr<Discovery> found = world.look();
+  Discovery* found = world.look();
   REQUIRE(found->devices.size() == 2);
   // They are not fork-safe, so the texts above came from two children; open both, so that both live in this process.
   for (Device* device : found->devices) REQUIRE(device->open().ok());
@@ -216,7 +216,7 @@ TEST_CASE("LOAD-04 loader: the same file name in two folders is two libraries, a
   fs::remove(other / "libflhal_plugin_clashing_symbols_2.so");
   SearchInput input;
   input.plugin_files = world.plugin_folder().string() + ":" + other.string();
-  std::unique_ptr<Discovery> found = discover(input, "");
+  Discovery* found = discover_here(input, "");
   INFO(found->report.json());
   REQUIRE(found->devices.size() == 2);
   CHECK(line_of(*found, "other/libflhal_plugin_clashing_symbols_1.so").loaded_path == (other / "libflhal_plugin_clashing_symbols_1.so").string());
@@ -233,7 +233,7 @@ TEST_CASE("loader: the first plugin of an id wins, and the second has a line", "
   fs::copy_file(world.plugin_folder() / "libflhal_plugin_ram.so", other / "libflhal_plugin_ram.so");
   SearchInput input;
   input.plugin_files = other.string() + ":" + world.plugin_folder().string();
-  std::unique_ptr<Discovery> found = discover(input, "");
+  Discovery* found = discover_here(input, "");
   CHECK(names_of(*found) == "ram");
   CHECK(line_of(*found, "other/ram.json").status == "loaded");
   CHECK(line_of(*found, "flhal_plugins.d/ram.json").status == "duplicate");
@@ -241,7 +241,7 @@ TEST_CASE("loader: the first plugin of an id wins, and the second has a line", "
   // A refused one does not win: the next of the id is taken.
   fs::remove(other / "libflhal_plugin_ram.so");  // it is mapped: cutting the same file would end this process at exit
   std::ofstream(other / "libflhal_plugin_ram.so") << "text";
-  found = discover(input, "");
+  found = discover_here(input, "");
   CHECK(line_of(*found, "other/ram.json").status == "refused");
   CHECK(line_of(*found, "flhal_plugins.d/ram.json").status == "loaded");
 }

@@ -10,7 +10,7 @@ TEST_CASE("LOAD-04 loader: two plugins that bring the same library: the report s
   const std::string one = FLHAL_TEST_BINARY_DIR "/tests/dependent_one.d", two = FLHAL_TEST_BINARY_DIR "/tests/dependent_two.d";
   SearchInput input;
   input.plugin_files = one + ":" + two;
-  std::unique_ptr<Discovery> found = discover(input, "");
+  Discovery* found = discover_here(input, "");
   INFO(found->report.json());
   REQUIRE(names_of(*found) == "dependent_one, dependent_two");
   const CandidateLine& first = line_of(*found, "libflhal_plugin_dependent_one.so");

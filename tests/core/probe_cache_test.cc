@@ -44,7 +44,7 @@ TEST_CASE("cache: a plugin that is not fork-safe is not opened by counting; its 
   DiscoveryWorld world;
   world.add_hostile("uuid_zero");                              // well-behaved but for its uuid, and not fork-safe
   CHECK(asked(world, "uuid_zero.json") == "in a child");
-  std::unique_ptr<Discovery> found = world.look();
+  Discovery* found = world.look();
   CHECK(line_of(*found, "uuid_zero.json").asked == "from the cache");
   REQUIRE(found->devices.size() == 1);
   CHECK_FALSE(found->plugins[0]->loaded);
@@ -84,7 +84,7 @@ TEST_CASE("cache: a time-out is remembered for a while, and refresh asks at once
   REQUIRE(config_set("probe_timeout_ms", "300").ok());
   world.add_hostile("hang_in_init");
   CHECK(has(line_of(*world.look(), ".json").reason, "did not answer within 300 ms"));
-  std::unique_ptr<Discovery> found = world.look();
+  Discovery* found = world.look();
   CHECK(line_of(*found, ".json").asked == "from the cache");
   CHECK(has(line_of(*found, ".json").reason, "(remembered for "));
   CHECK(has(line_of(*found, ".json").remedy, "FLHAL_PROBE_CACHE=refresh"));
@@ -120,7 +120,7 @@ TEST_CASE("cache: one that others may write, or of another owner, or a link, is 
   const fs::path folder = world.folder() / "cache/flhal", file = folder / "probe.json";
   CHECK(asked(world) == "in a child, then in process");
   chmod(file.c_str(), 0666);
-  std::unique_ptr<Discovery> found = world.look();
+  Discovery* found = world.look();
   CHECK(line_of(*found, "ram.json").asked == "in a child, then in process");
   CHECK(has_note(*found, "may be written by others (mode 666)"));
   CHECK(names_of(*found) == "ram");
@@ -145,13 +145,13 @@ TEST_CASE("cache: a full disk or a folder that cannot be made costs speed and gi
   world.add_plugin("ram");
   SECTION("the folder's place is taken by a file") {
     std::ofstream(world.folder() / "cache/flhal") << "x";
-    std::unique_ptr<Discovery> found = world.look();
+    Discovery* found = world.look();
     CHECK(has_note(*found, "is not a folder"));
     CHECK(names_of(*found) == "ram");
   }
   SECTION("the parent is a file") {
     setenv("XDG_CACHE_HOME", (world.plugin_folder() / "ram.json").c_str(), 1);
-    std::unique_ptr<Discovery> found = world.look();
+    Discovery* found = world.look();
     CHECK(has_note(*found, "cannot be made"));
     CHECK(names_of(*found) == "ram");
   }
@@ -163,7 +163,7 @@ TEST_CASE("cache: a full disk or a folder that cannot be made costs speed and gi
     none.rlim_cur = 0;
     signal(SIGXFSZ, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &none);
-    std::unique_ptr<Discovery> found = world.look();
+    Discovery* found = world.look();
     setrlimit(RLIMIT_FSIZE, &before);
     CHECK(has_note(*found, "cannot be written"));
     CHECK(names_of(*found) == "ram");

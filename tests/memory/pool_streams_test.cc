@@ -1,6 +1,7 @@
 // tests/memory/pool_streams_test.cc: memory in stream order, on chips whose work is late.
 #include "memory/block_pool.h"
 #include "memory/chips.h"
+#include "support/rounds.h"
 
 using namespace flhal;
 using namespace flhal::test;
@@ -113,7 +114,7 @@ TEST_CASE("pool: 600 rounds of late work on three streams give right bytes and n
   Stream* streams[3];
   for (Stream*& s : streams) s = *make_stream(d, 0);
   std::vector<std::pair<uint64_t, uint8_t>> live[3];
-  for (int round = 0; round < 600; ++round) {
+  for (int round = 0; round < rounds(600); ++round) {
     int i = round % 3;
     uint64_t bytes = uint64_t(round % 7 + 1) * 1536;
     uint64_t x = allocate(streams[i], bytes);

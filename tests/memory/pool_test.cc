@@ -6,6 +6,7 @@
 
 #include "core/config.h"
 #include "memory/tiny_device.h"
+#include "support/rounds.h"
 
 using namespace flhal;
 using namespace flhal::test;
@@ -16,7 +17,7 @@ TEST_CASE("pool: live blocks never overlap and every invariant holds, in a rando
   std::mt19937 random(7);
   std::map<uint64_t, uint64_t> live;
   uint64_t requested = 0;
-  for (int round = 0; round < 20000; ++round) {
+  for (int round = 0; round < rounds(20000); ++round) {
     if (live.size() < 200 && random() % 2) {
       uint64_t bytes = random() % 16 == 0 ? random() % (4 << 20) + 1 : random() % 3 == 0 ? random() % 300000 + 1 : random() % 4000 + 1;
       uint64_t x = d.alloc(bytes);
@@ -180,7 +181,7 @@ TEST_CASE("MEM-04 pool: alternating sizes on two streams keep reserved within fo
   Stream* streams[2] = {d.stream(), *make_stream(&d.device, 0)};
   std::mt19937 random(3);
   std::vector<uint64_t> live[2];
-  for (int round = 0; round < 10000; ++round) {
+  for (int round = 0; round < rounds(10000); ++round) {
     int s = round % 2;
     uint64_t bytes = s ? (random() % 64 + 1) * 8192 : (random() % 32 + 1) * 20000;
     auto got = pool_allocate(streams[s], bytes);

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "memory/tiny_device.h"
+#include "support/rounds.h"
 
 using namespace flhal;
 using namespace flhal::test;
@@ -21,7 +22,7 @@ TEST_CASE("pool: 8 threads allocate and free across streams, also each other's b
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       std::mt19937 random{unsigned(t)};
-      for (int round = 0; round < 3000; ++round) {
+      for (int round = 0; round < rounds(3000); ++round) {
         uint64_t bytes = random() % 10 == 0 ? random() % 500000 + 1 : random() % 8000 + 1;
         auto got = pool_allocate(streams[random() % streams.size()], bytes);
         if (!got.ok()) {

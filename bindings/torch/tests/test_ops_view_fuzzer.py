@@ -1,17 +1,20 @@
 """Random view chains x {copy_, fill_, add_, mul_, out=, sum, softmax, matmul} against the CPU, with canaries around.
 
-TORCH_FL_FUZZ_CASES sets how many (3000), TORCH_FL_FUZZ_SEED the first seed (0). A failure prints its seed and the chain as a
-program.
+TORCH_FL_FUZZ_CASES sets how many (3,000; 100,000 in `make test-full`), TORCH_FL_FUZZ_SEED the first seed (0). A failure prints
+its seed and the chain as a program.
 """
 
 import os
 import random
 
+import pytest
 import torch
 
 from ops_support import DEVICE
 
-CASES = int(os.environ.get("TORCH_FL_FUZZ_CASES", "3000"))
+FULL = os.environ.get("FLHAL_TEST_FULL") == "1"
+CASES = int(os.environ.get("TORCH_FL_FUZZ_CASES", "100000" if FULL else "3000"))
+PART = 1000  # cases of one test, so that several processes share them
 SEED = int(os.environ.get("TORCH_FL_FUZZ_SEED", "0"))
 DTYPES = [torch.float32, torch.float32, torch.float64, torch.int64, torch.int32, torch.uint8, torch.bool, torch.float16]
 PAD = 17
@@ -154,6 +157,7 @@ def one_case(seed):
         assert guard.cpu().eq(113).all(), f"{text}: wrote into a neighbour"
 
 
-def test_view_fuzzer():
-    for seed in range(SEED, SEED + CASES):
+@pytest.mark.parametrize("first", range(SEED, SEED + CASES, PART))
+def test_view_fuzzer(first):
+    for seed in range(first, min(first + PART, SEED + CASES)):
         one_case(seed)

@@ -141,7 +141,7 @@ struct HostPlan final : Plan {
 Plan* make_host_plan(const PreparedCall& p, Refusal& why) {
   FLHAL_DECLINE_UNLESS((p.call.flags & FLHAL_CALL_NO_HOST_ROUTE) == 0, CALL_FORBIDS, "no host route");
   const char* reason = "";
-  auto kernel = kernels::make_kernel_plan(p.call, kernels::Dialect::kHost, &reason);
+  auto kernel = kernels::make_kernel_plan(p.call, kernels::Target{}, &reason);
   FLHAL_DECLINE_UNLESS(kernel && kernel->host, NO_HOST_KERNEL, reason ? reason : "");
   auto* plan = new HostPlan;
   plan->kernel = std::move(kernel);

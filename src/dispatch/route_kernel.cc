@@ -89,7 +89,7 @@ Plan* make_kernel_route_plan(const PreparedCall& p, Refusal& why) {
   FLHAL_DECLINE_UNLESS(p.device->has(FLHAL_CAP_FP64) || !uses(p, FLHAL_F64, FLHAL_C128), NO_FP64, "");
   FLHAL_DECLINE_UNLESS(p.device->has(FLHAL_CAP_INT64) || !uses(p, FLHAL_I64, FLHAL_U64), NO_INT64, "");
   const char* reason = "";
-  auto kernel = kernels::make_kernel_plan(p.call, dialect, &reason);
+  auto kernel = kernels::make_kernel_plan(p.call, kernels::Target{dialect}, &reason);
   FLHAL_DECLINE_UNLESS(kernel, NO_KERNEL, reason ? reason : "");
   flhal_p_function* function = device_function(p.device, dialect, kernel->function, &why);
   if (!function) return nullptr;

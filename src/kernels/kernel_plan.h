@@ -9,6 +9,8 @@
 #include <flhal/plugin.h>
 
 #include "kernels/kernel_fault.h"
+#include "kernels/target.h"
+#include "kernels/text_kernel.h"
 
 #include <cstdint>
 #include <memory>
@@ -32,6 +34,8 @@ std::string kernel_error_text(const KernelError& error);   // "index 7 is out of
 
 struct LaunchArgs {                     // on the caller's stack; not initialised, but for `error`
   KernelError* error = nullptr;         // in: see KernelError; nullptr = faults go unheard
+  flhal_p_memory* error_memory = nullptr;   // in, for texts: where the chip keeps the KernelError
+  uint64_t error_offset = 0, error_address = 0;   // address of the slab
   uint64_t groups[3];
   uint32_t group_size[3];
   uint32_t n_args;
@@ -41,13 +45,12 @@ struct LaunchArgs {                     // on the caller's stack; not initialise
   uint32_t values_used;
 };
 
-enum class Dialect : uint32_t { kHost };   // OpenCL C comes as a second value
-
 class KernelPlan {
  public:
   virtual ~KernelPlan() = default;
   const char* function = nullptr;       // name in the dialect's module
   flhal_host_kernel host = nullptr;     // the ahead-of-time build of it
+  const TextKernel* text = nullptr;     // the source to compile, where the dialect is one of text
   uint64_t depends_on = 0;              // FLHAL_DEPENDS_*: what else must match for reuse
   bool can_fail = false;                // set LaunchArgs::error before arguments(), look at it after the work
   // groups[0] is 1 or more, also for an empty call; VALUE bytes are aligned to 16 and must stay so if copied. Threads that
@@ -56,7 +59,7 @@ class KernelPlan {
 };
 
 // nullptr when no portable kernel does it; *reason is then a static text.
-std::unique_ptr<KernelPlan> make_kernel_plan(const flhal_op_call_v1& proto, Dialect dialect, const char** reason);
+std::unique_ptr<KernelPlan> make_kernel_plan(const flhal_op_call_v1& proto, const Target& target, const char** reason);
 
 // All ahead-of-time functions, as the module of the dialect "flhal-host-1".
 const flhal_host_module* host_module();

@@ -1,5 +1,6 @@
 // src/kernels/make_plan.cc: from the operator to its family.
 #include "kernels/families.h"
+#include "kernels/opencl/compose.h"
 
 namespace flhal::kernels {
 namespace {
@@ -21,11 +22,9 @@ const char* halves_complex(const Call& proto) {
 
 }  // namespace
 
-std::unique_ptr<KernelPlan> make_kernel_plan(const Call& proto, Dialect dialect, const char** reason) {
-  const char* unused = nullptr;
-  if (reason == nullptr) reason = &unused;
-  *reason = "";
-  if (dialect != Dialect::kHost) { *reason = "no portable kernels in this dialect yet"; return nullptr; }
+namespace {
+
+std::unique_ptr<KernelPlan> host_plan(const Call& proto, const char** reason) {
   for (uint32_t i = 0; i < tensor_count(proto); ++i)
     if (tensor_of(proto, i).layout != 0) { *reason = "an operand is in a layout private to the chip"; return nullptr; }
   if (const char* halved = halves_complex(proto)) { *reason = halved; return nullptr; }
@@ -48,6 +47,17 @@ std::unique_ptr<KernelPlan> make_kernel_plan(const Call& proto, Dialect dialect,
       return plan_series(proto, reason);
     default: return plan_pointwise(proto, reason);
   }
+}
+
+}  // namespace
+
+std::unique_ptr<KernelPlan> make_kernel_plan(const Call& proto, const Target& target, const char** reason) {
+  const char* unused = nullptr;
+  if (reason == nullptr) reason = &unused;
+  *reason = "";
+  auto plan = host_plan(proto, reason);
+  if (!plan || target.dialect == Dialect::kHost) return plan;
+  return make_text_plan(std::move(plan), proto, target, reason);
 }
 
 }  // namespace flhal::kernels

@@ -3,3 +3,10 @@ foreach(level IN ITEMS base v3)
   add_test(NAME kernels_${level} COMMAND test_kernels)
   set_tests_properties(kernels_${level} PROPERTIES TIMEOUT 300 ENVIRONMENT "FLHAL_TEST_KERNEL_LEVEL=${level}")
 endforeach()
+
+# The same tests once more through the OpenCL C texts, in both schedules, where a driver and its headers are installed.
+find_package(OpenCL QUIET)
+if(OpenCL_FOUND)
+  target_compile_definitions(test_kernels PRIVATE FLHAL_TEST_OPENCL=1)
+  target_link_libraries(test_kernels PRIVATE OpenCL::OpenCL)
+endif()

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "kernels/levels.h"
+#include "opencl_device.h"
 
 namespace flhal::test {
 
@@ -17,9 +18,12 @@ static const bool level_chosen = [] {
 
 Outcome try_op(uint32_t op, const std::vector<Array*>& outputs, const std::vector<const Array*>& inputs, flhal_dtype compute,
                const std::vector<Attr>& attrs) {
+  kernels::Target target;
+  const bool on_device = text_target(&target);
+  DeviceArrays arrays;
   std::vector<flhal_tensor_v1> tensors;
-  for (const Array* a : outputs) tensors.push_back(a->tensor());
-  for (const Array* a : inputs) tensors.push_back(a->tensor());
+  for (const Array* a : outputs) tensors.push_back(on_device ? arrays.tensor(*a) : a->tensor());
+  for (const Array* a : inputs) tensors.push_back(on_device ? arrays.tensor(*a) : a->tensor());
   std::vector<flhal_attr_v1> plain;
   for (const Attr& a : attrs) {
     flhal_attr_v1 v{};
@@ -46,11 +50,16 @@ Outcome try_op(uint32_t op, const std::vector<Array*>& outputs, const std::vecto
 
   Outcome outcome;
   const char* reason = "";
-  auto plan = kernels::make_kernel_plan(call, kernels::Dialect::kHost, &reason);
+  auto plan = kernels::make_kernel_plan(call, target, &reason);
   outcome.reason = reason;
   if (!plan) return outcome;
   outcome.planned = true;
-  outcome.function = plan->function;
+  outcome.function = plan->text ? plan->text->name : plan->function;
+  if (on_device) {
+    arrays.run(*plan, call, &outcome.error);
+    arrays.take();
+    return outcome;
+  }
   kernels::LaunchArgs args;
   if (plan->can_fail) args.error = &outcome.error;
   plan->arguments(call, args);

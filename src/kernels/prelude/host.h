@@ -162,56 +162,11 @@ FN float power(float a, float b) { return __builtin_powf(a, b); }
 FN double power(double a, double b) { return __builtin_pow(a, b); }
 FLHAL_UNARY_F(sqrt_of, __builtin_sqrtf(a), __builtin_sqrt(a))
 
-// --- exponentials: within 2 units in the last place; written without branches so that loops over them vectorise --------
-// exp(x) = 2^n * exp(r), n = round(x / ln 2). The factor 2^n is applied in two halves: n reaches from -150 to 128.
-FN float exp_of(float x) {
-  float c = x > 89.0f ? 89.0f : x;
-  c = c < -104.0f ? -104.0f : c;
-  float shifted = c * 1.44269504088896341f + 12582912.0f;    // 1.5 * 2^23: its low bits are n
-  int32_t n = float_bits(shifted) - 0x4b400000;
-  float fn = shifted - 12582912.0f;
-  float r = mad(fn, -0.693145751953125f, c);
-  r = mad(fn, -1.42860682030941723e-6f, r);
-  float p = 1.9875691500e-4f;
-  p = mad(p, r, 1.3981999507e-3f);
-  p = mad(p, r, 8.3334519073e-3f);
-  p = mad(p, r, 4.1665795894e-2f);
-  p = mad(p, r, 1.6666665459e-1f);
-  p = mad(p, r, 5.0000001201e-1f);
-  p = mad(p * r, r, r) + 1.0f;
-  int32_t half = n >> 1;
-  return p * bits_float((int32_t)((uint32_t)(half + 127) << 23)) * bits_float((int32_t)((uint32_t)(n - half + 127) << 23));
-}
+// --- exponentials ---------------------------------------------------------------------------------------------------------
+FN float copysign_of(float a, float b) { return __builtin_copysignf(a, b); }
+#include "kernels/text/curves.clk"
 FN double exp_of(double a) { return __builtin_exp(a); }
-FN float tanh_of(float x) {
-  float a = __builtin_fabsf(x), z = x * x;
-  float p = -5.70498872745e-3f;
-  p = mad(p, z, 2.06390887954e-2f);
-  p = mad(p, z, -5.37397155531e-2f);
-  p = mad(p, z, 1.33314422036e-1f);
-  p = mad(p, z, -3.33332819422e-1f);
-  float small = mad(p * z, x, x);
-  float large = 1.0f - 2.0f / (exp_of(2.0f * a) + 1.0f);
-  return a < 0.625f ? small : __builtin_copysignf(large, x);   // NaN: `large` is NaN
-}
 FN double tanh_of(double a) { return __builtin_tanh(a); }
-FN float erf_of(float a) {   // two polynomials that meet at 475/512, below 1 ulp each
-  float t = __builtin_fabsf(a), s = a * a;
-  float r = mad(-1.72853470e-5f, t, 3.83197126e-4f), u = mad(-3.88396438e-3f, t, 2.42546219e-2f);
-  r = mad(r, s, u);
-  r = mad(r, t, -1.06777877e-1f);
-  r = mad(r, t, -6.34846687e-1f);
-  r = mad(r, t, -1.28717512e-1f);
-  r = mad(r, t, -t);
-  float far = __builtin_copysignf(1.0f - exp_of(r), a);
-  float q = -5.96761703e-4f;
-  q = mad(q, s, 4.99119423e-3f);
-  q = mad(q, s, -2.67681349e-2f);
-  q = mad(q, s, 1.12819925e-1f);
-  q = mad(q, s, -3.76125336e-1f);
-  q = mad(q, s, 1.28379166e-1f);
-  return t > 0.927734375f ? far : mad(q, a, a);
-}
 FN double erf_of(double a) { return __builtin_erf(a); }
 template <class F> FN F sigmoid_of(F a) { return (F)1 / ((F)1 + exp_of(-a)); }
 
@@ -234,22 +189,8 @@ FLHAL_UNARY_F(erfc_of, __builtin_erfcf(a), __builtin_erfc(a))
 FN float atan2_of(float a, float b) { return __builtin_atan2f(a, b); }
 FN double atan2_of(double a, double b) { return __builtin_atan2(a, b); }
 
-// --- slopes that are too long for a row of exprs.def ------------------------------------------------------------------------
-template <class F> FN F gelu_slope(F x) {
-  F cdf = (F)0.5 * ((F)1 + erf_of(x * (F)0.70710678118654752440));
-  F pdf = exp_of((F)-0.5 * x * x) * (F)0.39894228040143267794;
-  return cdf + x * pdf;
-}
-template <class F> FN F gelu_tanh_slope(F x) {
-  F beta = (F)0.79788456080286535588, kappa = (F)0.044715;
-  F t = tanh_of(beta * (x + kappa * x * x * x));
-  F dt = ((F)1 - t * t) * beta * ((F)1 + (F)3 * kappa * x * x);
-  return (F)0.5 * ((F)1 + t) + (F)0.5 * x * dt;
-}
-template <class F> FN F silu_slope(F x) {
-  F s = sigmoid_of(x);
-  return s * ((F)1 + x * ((F)1 - s));
-}
+#define GENERIC template <class T> FN
+#include "kernels/text/slopes.clk"
 
 // --- vectors: what the row texts accumulate in. LANES lanes always, in as many registers as that takes, so that every
 // level adds in the same order ---------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ namespace {
 
 constexpr const char* kKindNames[kKinds] = {"i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64",
                                             "f16", "bf16", "f32", "f64", "c64", "c128", "bool"};
+constexpr const char* kTypeNames[kKinds] = {"char", "short", "int", "long", "uchar", "ushort", "uint", "ulong"};
 constexpr const char* kComputeMacros[kComputes] = {"C_F32", "C_F64", "C_I64", "C_I32", "C_BOOL", ""};
 
 struct Family {
@@ -19,7 +20,9 @@ constexpr Family kFamilies[] = {
     {"sum", shape_rows}, {"mean", shape_rows}, {"prod", shape_rows}, {"amax", shape_rows}, {"amin", shape_rows},
     {"norm2", shape_rows}, {"any", shape_rows}, {"all", shape_rows}, {"argm", shape_rows}, {"var", shape_rows},
     {"cumsum", shape_rows}, {"softmax", shape_rows}, {"log_softmax", shape_rows}, {"layer_norm", shape_rows},
-    {"batch_norm", shape_rows}, {"matmul", shape_matmul}, {"conv2d", shape_conv}, {"", shape_pointwise}};
+    {"batch_norm", shape_rows}, {"matmul", shape_matmul}, {"conv2d", shape_conv}, {"max_pool2d", shape_pool},
+    {"avg_pool2d", shape_pool}, {"gather", shape_index}, {"scatter", shape_index}, {"random_", shape_series},
+    {"arange", shape_series}, {"tril", shape_series}, {"triu", shape_series}, {"", shape_pointwise}};
 
 struct TextPlan final : KernelPlan {
   PlanPtr host_plan;
@@ -28,6 +31,8 @@ struct TextPlan final : KernelPlan {
 
   void arguments(const Call& call, LaunchArgs& out) const override {
     host_plan->arguments(call, out);
+    out.args[0].size = shape.params_bytes;
+    shape.schedule(out.values, out, schedule);
     if (shape.compute == kCF32 && !shape.raw_type) {
       for (uint32_t i = 0; i < shape.doubles; ++i) {
         unsigned char* at = out.values + shape.doubles_at + i * 8;
@@ -38,8 +43,6 @@ struct TextPlan final : KernelPlan {
         std::memcpy(at, &narrow, 4);
       }
     }
-    out.args[0].size = shape.params_bytes;
-    shape.schedule(out.values, out, schedule);
     auto* at = static_cast<int64_t*>(add_value(out, 64));
     const uint32_t n = out.n_args - 1;
     for (uint32_t i = 1; i < n; ++i) {
@@ -73,7 +76,10 @@ std::string source_of(const TextShape& shape, const LaunchArgs& args, bool can_f
   define("FAT", target.schedule == Schedule::kFat ? "1" : "0");
   define("FP64", fp64 ? "1" : "0");
   define("COMPUTE", shape.raw_type ? "C_RAW" : kComputeMacros[shape.compute]);
-  if (shape.raw_type) define("RAW_TYPE", shape.raw_type);
+  if (shape.raw_type) {
+    define("RAW_TYPE", shape.raw_type);
+    define("RAW_VALUE(v)", std::string(shape.raw_type) == "ulong2" ? "(v)" : "T((v).x)");
+  }
   s += shape.defines;
   s += kernel_text("prelude/opencl.h");
   if (shape.math) s += kernel_text("prelude/opencl_math.h");
@@ -86,6 +92,14 @@ std::string source_of(const TextShape& shape, const LaunchArgs& args, bool can_f
     passed += ", m" + n;
     if (!value) bases += "MEMORY q" + n + " = m" + n + " + at.at[" + n + "]; ";
     std::string load = value ? "value_" + kind + "(m" + n + ")" : "load_" + kind + "(q" + n + ", o)";
+    if (shape.whole[k]) {
+      const std::string type = kTypeNames[shape.kind[k]];
+      define("LOAD" + n + "(o)", value ? "((long)(" + type + ")(m" + n + ").x)" : "((long)GET(" + type + ", q" + n + ", o))");
+      if (!value) define("STORE" + n + "(o, v)", "PUT(" + type + ", q" + n + ", o, (" + type + ")(v))");
+      define("BYTES" + n, std::to_string(kKindBytes[shape.kind[k]]));
+      define("GIVEN" + n, value ? "0" : "1");
+      continue;
+    }
     if (shape.truth[k]) load = "(uchar)(" + load + " != T(0))";
     define("LOAD" + n + "(o)", load);
     if (!value) define("STORE" + n + "(o, v)", "store_" + kind + "(q" + n + ", o, v)");

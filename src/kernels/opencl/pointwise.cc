@@ -41,7 +41,6 @@ bool shape_pointwise(const TextRequest& request, TextShape& shape, const char** 
     const uint32_t bytes = kKindBytes[p->kind[0]];
     shape.raw_type = bytes == 1 ? "uchar" : bytes == 2 ? "ushort" : bytes == 4 ? "uint" : bytes == 8 ? "ulong" : "ulong2";
     shape.math = false;
-    shape.defines += std::string("#define RAW_VALUE(v) ") + (bytes == 16 ? "(v)\n" : "T((v).x)\n");
     shape.kind[1] = shape.kind[0];
   }
   auto single = [&](uint32_t k) {

@@ -25,6 +25,8 @@ constinit Config g_config;
 constexpr const char* kPolicies[] = {"auto", "warn", "strict"};
 constexpr const char* kLevels[] = {"error", "warn", "info", "debug"};
 constexpr const char* kRoutes[] = {"auto", "native", "kernel", "composite", "host"};
+constexpr const char* kOnOff[] = {"on", "off"};
+constexpr const char* kSchedules[] = {"auto", "fat", "thin"};
 constexpr const char* kFloat64[] = {"refuse", "demote"};
 constexpr const char* kCacheModes[] = {"on", "off", "refresh"};
 
@@ -61,6 +63,8 @@ bool take_route(std::string_view v) {
   if (i) g_config.route.store(static_cast<ForcedRoute>(*i), std::memory_order_relaxed);
   return i.has_value();
 }
+bool take_schedule(std::string_view v) { return parse_name(v, kSchedules).has_value(); }   // plans ask for the text
+bool take_kernel_cache(std::string_view v) { return parse_name(v, kOnOff).has_value(); }
 bool take_text(std::string_view) { return true; }   // checked where it is used: names and paths
 bool take_slow_slot(std::string_view v) { return parse_integer(v, 0, 86400).has_value(); }
 bool take_probe_timeout(std::string_view v) { return parse_integer(v, 10, 600000).has_value(); }
@@ -87,6 +91,8 @@ constexpr Row kRows[] = {
     {"device", "DEVICE", "", take_text, "a device name", false},
     {"visible_devices", "VISIBLE_DEVICES", "", take_text, "a comma list of device names, name:n or uuid:..., or none", true},
     {"route", "ROUTE", "auto", take_route, "auto, native, kernel, composite or host", false},
+    {"kernel_schedule", "KERNEL_SCHEDULE", "auto", take_schedule, "auto, fat or thin", false},
+    {"kernel_cache", "KERNEL_CACHE", "on", take_kernel_cache, "on or off", false},
     {"float64", "FLOAT64", "refuse", take_float64, "refuse or demote", false},
     {"slow_slot_s", "SLOW_SLOT_S", "0", take_slow_slot, "a whole number of seconds, 0 for off", true},
     {"probe_timeout_ms", "PROBE_TIMEOUT_MS", "10000", take_probe_timeout, "a whole number from 10 to 600000", true},

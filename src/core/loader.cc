@@ -163,7 +163,10 @@ Refusal load_library(const PluginFile& file, const std::string& expected_id, Plu
   if (!refusal) {
     const void* ops = nullptr;
     refusal = guarded(plugin.id, "optional_table", [&]() -> Refusal {
-      if (info.value.optional_table != nullptr) ops = info.value.optional_table("ops", 0);
+      if (info.value.optional_table == nullptr) return {};
+      ops = info.value.optional_table("ops", 0);
+      auto* binary = static_cast<const flhal_x_module_binary_v1*>(info.value.optional_table(FLHAL_X_MODULE_BINARY, 0));
+      if (binary && binary->struct_size >= sizeof *binary && binary->dialect && binary->get) plugin.module_binary = binary;
       return {};
     });
     if (!refusal) refusal = fill_ops(plugin, ops, newer);

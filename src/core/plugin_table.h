@@ -3,6 +3,7 @@
 #pragma once
 
 #include <flhal/plugin.h>
+#include <flhal/x_module_binary.h>
 
 #include <memory>
 #include <mutex>
@@ -19,6 +20,7 @@ struct Plugin {
   flhal_plugin_table_v1 table{};       // private copy, short tails filled, missing slots stubbed
   flhal_ops_v1 ops{};                  // stubbed when absent
   bool has_ops = false;
+  const flhal_x_module_binary_v1* module_binary = nullptr;   // nullptr when the plugin keeps its code to itself
   bool has_kernels = false;            // slots 11..14
   bool has_streams = false;            // slots 18..28
   bool has_host_access = false;        // host_begin and host_end

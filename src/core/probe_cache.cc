@@ -1,21 +1,18 @@
 // src/core/probe_cache.cc: reading, checking and atomically replacing the file of probe answers.
 #include "core/probe_cache.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <flhal/base.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <set>
 
 #include "core/file_text.h"
+#include "core/private_file.h"
 
 extern char** environ;
 
@@ -91,13 +88,6 @@ uint64_t files_hash(const Manifest& manifest) {
   return hash;
 }
 
-// "" when it may be trusted.
-std::string distrust(const struct stat& info, const std::string& path) {
-  if (info.st_uid != geteuid()) return fmt::format("{} belongs to user {} and this process runs as user {}", path, info.st_uid, static_cast<unsigned>(geteuid()));
-  if (info.st_mode & (S_IWGRP | S_IWOTH)) return fmt::format("{} may be written by others (mode {:o})", path, info.st_mode & 07777u);
-  return "";
-}
-
 void note(LoadReport& report, std::string reason, std::string remedy) {
   report.notes.push_back({"note", "probe cache", "answers of plugin probes are not kept, so each process asks again: " + std::move(reason), std::move(remedy)});
 }
@@ -109,12 +99,7 @@ std::string probe_key(const PluginFile& file, const Manifest& manifest) {
                      file.bytes, file.build_id.empty() ? "none" : file.build_id, boot_id(), environment_hash(manifest), files_hash(manifest));
 }
 
-std::string ProbeCache::default_folder() {
-  if (getauxval(AT_SECURE) != 0) return "";
-  if (const char* cache = secure_getenv("XDG_CACHE_HOME"); cache && cache[0] == '/') return std::string(cache) + "/flhal";
-  if (const char* home = secure_getenv("HOME"); home && home[0] == '/') return std::string(home) + "/.cache/flhal";
-  return "";
-}
+std::string ProbeCache::default_folder() { return cache_folder(); }
 
 ProbeCache::ProbeCache(std::string folder) : folder_(std::move(folder)) {}
 
@@ -194,34 +179,12 @@ void ProbeCache::put_timeout(const PluginFile& file, const Manifest& manifest, c
 
 void ProbeCache::save(LoadReport& report) {
   if (!usable_ || !changed_) return;
-  std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(folder_).parent_path(), error);
-  if (mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST) {
-    note(report, fmt::format("the folder {} cannot be made: {}", folder_, strerrordesc_np(errno)), "make it, or set XDG_CACHE_HOME to a folder of your own");
+  if (std::string failure = make_private_folder(folder_); !failure.empty()) {
+    note(report, failure, "make it, or set XDG_CACHE_HOME to a folder of your own");
     return;
   }
-  std::string text = json_print(root_.get(), false);
-  std::string fresh = file_path() + ".XXXXXX";
-  int fd = mkostemp(fresh.data(), O_CLOEXEC);
-  bool well = fd >= 0;
-  for (size_t done = 0; well && done < text.size();) {
-    ssize_t n = write(fd, text.data() + done, text.size() - done);
-    well = n > 0;
-    if (well) done += static_cast<size_t>(n);
-  }
-  int reason = errno;
-  if (fd >= 0 && close(fd) != 0 && well) {
-    well = false;
-    reason = errno;
-  }
-  if (well && rename(fresh.c_str(), file_path().c_str()) != 0) {
-    well = false;
-    reason = errno;
-  }
-  if (!well) {
-    if (fd >= 0) unlink(fresh.c_str());
-    note(report, fmt::format("{} cannot be written: {}", file_path(), strerrordesc_np(reason)), "free space there, or set XDG_CACHE_HOME to a folder of your own");
-  }
+  if (std::string failure = write_private_file(file_path(), json_print(root_.get(), false)); !failure.empty())
+    note(report, failure, "free space there, or set XDG_CACHE_HOME to a folder of your own");
 }
 
 }  // namespace flhal

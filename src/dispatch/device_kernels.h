@@ -8,10 +8,13 @@
 
 namespace flhal {
 
-// false and `why` when the device runs no portable kernels.
-bool device_dialect(const Device& device, kernels::Dialect* out, Refusal* why);
-// The function of that name; nullptr and `why` when it does not build. May compile; no lock of dispatch is held meanwhile
-// but the device's own.
-flhal_p_function* device_function(Device* device, kernels::Dialect dialect, const char* name, Refusal* why);
+// For whom kernels are planned on this device; false and `why` when it runs no portable kernels.
+bool device_target(const Device& device, kernels::Target* out, Refusal* why);
+// The function of a plan; nullptr and `why` when it does not build. May compile; no lock of dispatch is held meanwhile but
+// that of the one kernel.
+flhal_p_function* device_function(Device* device, const kernels::KernelPlan& plan, Refusal* why);
+
+// Writes the compiled code of a text to the disk, once. For after a launch of it: some drivers finish compiling at the first.
+void keep_kernel_code(Device* device, const kernels::TextKernel& text);
 
 }  // namespace flhal

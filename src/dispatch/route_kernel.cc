@@ -1,4 +1,5 @@
 // src/dispatch/route_kernel.cc: a portable kernel on the chip: arguments from the kernel's plan, one launch.
+#include "dispatch/chip_faults.h"
 #include "dispatch/device_kernels.h"
 #include "dispatch/plan.h"
 
@@ -23,6 +24,7 @@ struct PendingError {
 struct KernelRoutePlan final : Plan {
   std::unique_ptr<kernels::KernelPlan> kernel;
   flhal_p_function* function = nullptr;
+  std::atomic<uint32_t> runs{0};               // of a text, until its code is on disk
 
   Status launch(Stream* stream, const flhal_op_call_v1& call, kernels::LaunchArgs& args) {
     kernel->arguments(call, args);
@@ -48,11 +50,20 @@ struct KernelRoutePlan final : Plan {
 
   Status run_plain(Stream* stream, const flhal_op_call_v1& call) override {
     kernels::LaunchArgs args;
+    if (__builtin_expect(kernel->text && runs.load(std::memory_order_relaxed) < 2, 0) &&
+        runs.fetch_add(1, std::memory_order_relaxed) == 1)
+      keep_kernel_code(device, *kernel->text);
     if (__builtin_expect(kernel->can_fail, 0)) return run_checked(stream, call, args);
     return launch(stream, call, args);
   }
 
   Status run_checked(Stream* stream, const flhal_op_call_v1& call, kernels::LaunchArgs& args) {
+    if (kernel->text) {
+      FLHAL_ASSIGN(ChipFaults * faults, chip_faults(stream));
+      args.call_number = faults->begin(&args);
+      FLHAL_TRY(launch(stream, call, args));
+      return faults->end(args.call_number, def->name);
+    }
     if (!stream->asynchronous) {
       kernels::KernelError error;
       args.error = &error;
@@ -84,14 +95,14 @@ bool uses(const PreparedCall& p, flhal_dtype a, flhal_dtype b) {
 }  // namespace
 
 Plan* make_kernel_route_plan(const PreparedCall& p, Refusal& why) {
-  kernels::Dialect dialect;
-  if (!device_dialect(*p.device, &dialect, &why)) return nullptr;
+  kernels::Target target;
+  if (!device_target(*p.device, &target, &why)) return nullptr;
   FLHAL_DECLINE_UNLESS(p.device->has(FLHAL_CAP_FP64) || !uses(p, FLHAL_F64, FLHAL_C128), NO_FP64, "");
   FLHAL_DECLINE_UNLESS(p.device->has(FLHAL_CAP_INT64) || !uses(p, FLHAL_I64, FLHAL_U64), NO_INT64, "");
   const char* reason = "";
-  auto kernel = kernels::make_kernel_plan(p.call, kernels::Target{dialect}, &reason);
+  auto kernel = kernels::make_kernel_plan(p.call, target, &reason);
   FLHAL_DECLINE_UNLESS(kernel, NO_KERNEL, reason ? reason : "");
-  flhal_p_function* function = device_function(p.device, dialect, kernel->function, &why);
+  flhal_p_function* function = device_function(p.device, *kernel, &why);
   if (!function) return nullptr;
   auto* plan = new KernelRoutePlan;
   plan->kernel = std::move(kernel);

@@ -30,12 +30,17 @@ struct KernelError {
   int32_t dim = 0;
   int64_t index = 0, size = 0;
 };
+struct TextFault {                      // as kernels of a text dialect write it into the chip's memory; the first one stays
+  KernelError error;
+  uint64_t call_number = 0;             // LaunchArgs::call_number of the call that wrote it
+};
 std::string kernel_error_text(const KernelError& error);   // "index 7 is out of range for dimension 0 of size 5"
 
 struct LaunchArgs {                     // on the caller's stack; not initialised, but for `error`
   KernelError* error = nullptr;         // in: see KernelError; nullptr = faults go unheard
-  flhal_p_memory* error_memory = nullptr;   // in, for texts: where the chip keeps the KernelError
-  uint64_t error_offset = 0, error_address = 0;   // address of the slab
+  // In, for texts: where the chip keeps a TextFault, as a slab with its address (or 0) and an offset.
+  flhal_p_memory* error_memory = nullptr;
+  uint64_t error_offset = 0, error_address = 0, call_number = 0;
   uint64_t groups[3];
   uint32_t group_size[3];
   uint32_t n_args;

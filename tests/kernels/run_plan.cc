@@ -52,10 +52,17 @@ Outcome try_op(uint32_t op, const std::vector<Array*>& outputs, const std::vecto
   const char* reason = "";
   auto plan = kernels::make_kernel_plan(call, target, &reason);
   outcome.reason = reason;
+  // What the texts leave to others, said with a reason: complex numbers go to the host, cat is a composite of copies.
+  const bool left_out = on_device && !plan && (outcome.reason.find("no complex arithmetic") != std::string::npos || op == FLHAL_OP_CAT);
+  if (left_out) {
+    for (size_t i = 0; i < outputs.size(); ++i) tensors[i] = outputs[i]->tensor();
+    for (size_t i = 0; i < inputs.size(); ++i) tensors[outputs.size() + i] = inputs[i]->tensor();
+    plan = kernels::make_kernel_plan(call, kernels::Target{}, &reason);
+  }
   if (!plan) return outcome;
   outcome.planned = true;
   outcome.function = plan->text ? plan->text->name : plan->function;
-  if (on_device) {
+  if (on_device && !left_out) {
     arrays.run(*plan, call, &outcome.error);
     arrays.take();
     return outcome;

@@ -23,5 +23,6 @@ void masked_fill(Builder&);
 void mean(Builder&);
 void norm2(Builder&);
 void var(Builder&);
+void cat(Builder&);
 
 }  // namespace flhal::composite

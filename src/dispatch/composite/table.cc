@@ -29,6 +29,7 @@ CompositeFn composite_for(uint32_t op) {
       {FLHAL_OP_MEAN, composite::mean},
       {FLHAL_OP_NORM2, composite::norm2},
       {FLHAL_OP_VAR, composite::var},
+      {FLHAL_OP_CAT, composite::cat},
   };
   for (const Row& row : kRows)
     if (row.op == op) return row.fn;

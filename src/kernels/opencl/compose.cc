@@ -53,6 +53,7 @@ struct TextPlan final : KernelPlan {
       arg.offset = 0;
     }
     if (can_fail) {
+      at[6] = static_cast<int64_t>(out.call_number);
       at[7] = static_cast<int64_t>(out.error_offset);
       flhal_p_arg& arg = out.args[out.n_args];
       arg = {FLHAL_ARG_MEMORY, 0, nullptr, out.error_memory, 0, out.error_address};
@@ -108,7 +109,7 @@ std::string source_of(const TextShape& shape, const LaunchArgs& args, bool can_f
   }
   define("ARGUMENTS", parameters);
   define("PASSED", passed);
-  if (can_fail) define("FAULTS", "((volatile __global uint*)(faults + at.at[7]))");
+  if (can_fail) define("FAULTS", "(volatile __global uint*)(faults + at.at[7]), at.at[6]");
   define("MORE_ARGUMENTS", std::string(can_fail ? ", __global uchar* faults" : "") + (shape.local_bytes ? ", __local uchar* scratch" : ""));
   define("BASES", bases);
   s += shape.after;

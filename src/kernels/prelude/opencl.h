@@ -29,7 +29,7 @@ typedef uint uint32_t;
 typedef ulong uint64_t;
 typedef uchar bool8;
 typedef __global uchar* MEMORY;
-typedef struct { long at[8]; } OFFSETS;         // [7] is the place for faults
+typedef struct { long at[8]; } OFFSETS;         // [7] is the place for faults, [6] the call's number
 
 #if COMPUTE == C_F32
 typedef float T;
@@ -61,12 +61,13 @@ FN long max_of(long a, long b) { return a > b ? a : b; }
 #define bits_float(i) as_float(i)
 #define sqrt_of(x) sqrt(x)
 
-// --- the first fault of a call: code, dimension, index, size; see KernelError -------------------------------------------
-FN void fault(volatile __global uint* e, uint code, int dim, long index, long size) {
+// --- the first fault: code, dimension, index, size, number of the call; see KernelError -------------------------------------------
+FN void fault(volatile __global uint* e, long call, uint code, int dim, long index, long size) {
   if (atomic_cmpxchg(e, 0u, code) != 0u) return;
   e[1] = (uint)dim;
   ((volatile __global long*)e)[1] = index;
   ((volatile __global long*)e)[2] = size;
+  ((volatile __global long*)e)[3] = call;
 }
 #define FAULT_INDEX 1
 #define FAULT_DIVISION 2
@@ -105,6 +106,21 @@ FN ushort narrow_bf16(float f) {
 #define load_raw(m, o) GET(T, m, o)
 #define store_raw(m, o, v) PUT(T, m, o, v)
 #else
+#if COMPUTE == C_BOOL   // anything that is not zero; NaN too
+#define load_i8(m, o) T(GET(char, m, o) != 0)
+#define load_i16(m, o) T(GET(short, m, o) != 0)
+#define load_i32(m, o) T(GET(int, m, o) != 0)
+#define load_i64(m, o) T(GET(long, m, o) != 0)
+#define load_u8(m, o) T(GET(uchar, m, o) != 0)
+#define load_u16(m, o) T(GET(ushort, m, o) != 0)
+#define load_u32(m, o) T(GET(uint, m, o) != 0)
+#define load_u64(m, o) T(GET(ulong, m, o) != 0)
+#define load_bool(m, o) T(GET(uchar, m, o) != 0)
+#define load_f32(m, o) T(GET(float, m, o) != 0)
+#define load_f64(m, o) T(GET(double, m, o) != 0)
+#define load_f16(m, o) T((GET(ushort, m, o) & 0x7fff) != 0)
+#define load_bf16(m, o) T((GET(ushort, m, o) & 0x7fff) != 0)
+#else
 #define load_i8(m, o) T(GET(char, m, o))
 #define load_i16(m, o) T(GET(short, m, o))
 #define load_i32(m, o) T(GET(int, m, o))
@@ -114,6 +130,7 @@ FN ushort narrow_bf16(float f) {
 #define load_u32(m, o) T(GET(uint, m, o))
 #define load_u64(m, o) T(GET(ulong, m, o))
 #define load_bool(m, o) T(GET(uchar, m, o) != 0)
+#endif
 #if IS_FLOAT
 #define load_f16(m, o) T(get_f16(m, o))
 #define load_bf16(m, o) T(as_float((uint)GET(ushort, m, o) << 16))
@@ -125,12 +142,14 @@ FN ulong uint64_of(T x) {
   return x >= T(9223372036854775808.0f) && x < T(18446744073709551616.0f) ? (ulong)x : (ulong)int64_of(x);
 }
 #else   // an integer that a float is converted to: as above, through float or double
+#if COMPUTE != C_BOOL
 #define load_f16(m, o) T(int64_of(get_f16(m, o)))
 #define load_bf16(m, o) T(int64_of(as_float((uint)GET(ushort, m, o) << 16)))
 #define load_f32(m, o) T(int64_of(GET(float, m, o)))
+#define load_f64(m, o) T(int64_from(GET(double, m, o)))
+#endif
 FN long int64_of(float x) { return x >= -9223372036854775808.0f && x < 9223372036854775808.0f ? (long)x : LONG_MIN; }
 #if FP64
-#define load_f64(m, o) T(int64_from(GET(double, m, o)))
 FN long int64_from(double x) { return x >= -9223372036854775808.0 && x < 9223372036854775808.0 ? (long)x : LONG_MIN; }
 #endif
 FN int int32_of(T x) { return (int)x; }
@@ -159,6 +178,21 @@ FN ulong uint64_of(T x) { return (ulong)x; }
 #if COMPUTE == C_RAW
 #define value_raw(v) RAW_VALUE(v)
 #else
+#if COMPUTE == C_BOOL
+#define value_i8(v) T(((char)(v).x) != 0)
+#define value_i16(v) T(((short)(v).x) != 0)
+#define value_i32(v) T(((int)(v).x) != 0)
+#define value_i64(v) T(((v).x) != 0)
+#define value_u8(v) T(((uchar)(v).x) != 0)
+#define value_u16(v) T(((ushort)(v).x) != 0)
+#define value_u32(v) T(((uint)(v).x) != 0)
+#define value_u64(v) T(((v).x) != 0)
+#define value_bool(v) T(((uchar)(v).x) != 0)
+#define value_f32(v) T((as_float((uint)(v).x)) != 0)
+#define value_f64(v) T((as_double((v).x)) != 0)
+#define value_f16(v) T((((ushort)(v).x & 0x7fff)) != 0)
+#define value_bf16(v) T((((ushort)(v).x & 0x7fff)) != 0)
+#else
 #define value_i8(v) T((char)(v).x)
 #define value_i16(v) T((short)(v).x)
 #define value_i32(v) T((int)(v).x)
@@ -178,5 +212,6 @@ FN ulong uint64_of(T x) { return (ulong)x; }
 #define value_bf16(v) T(int64_of(as_float((uint)(v).x << 16)))
 #define value_f32(v) T(int64_of(as_float((uint)(v).x)))
 #define value_f64(v) T(int64_from(as_double((v).x)))
+#endif
 #endif
 #endif

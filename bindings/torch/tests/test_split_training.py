@@ -181,3 +181,35 @@ def test_one_seed_gives_one_training_with_dropout_on_every_chip(dev, name):
         assert torch.equal(one[0], other[0])
         for mine, theirs in zip(one[1], other[1]):
             assert all(torch.equal(mine[n], theirs[n]) for n in theirs)
+
+
+@pytest.mark.parametrize("how", ["place", "scope"])
+def test_channels_last_through_a_split_model_keeps_values_and_strides(dev, how):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 8, 3, padding=1, groups=2), nn.ReLU(), nn.Conv2d(8, 4, 1))
+    x = torch.randn(2, 3, 10, 12)
+    seen = []
+
+    def run(net, images):
+        seen.clear()
+        for layer in net:
+            layer.register_forward_hook(lambda m, i, o: seen.append((i[0].stride(), o.stride(), o.detach().cpu())))
+        y = net(images)
+        y.square().mean().backward()
+        return y.detach().cpu(), [p.grad.cpu() for p in net.parameters()], list(seen)
+
+    wanted = run(copy.deepcopy(model).to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last))
+    ours = copy.deepcopy(model).to(A).to(memory_format=torch.channels_last)
+    if how == "place":
+        torch_fl.place(ours[2:4], "chip_b")
+        for part in ours[2:4]:
+            torch_fl.place(part, "chip_b")
+    else:
+        in_scope(ours[2], "chip_b")
+        in_scope(ours[3], "chip_b")
+        in_scope(ours[4], "chip_a")
+    got = run(ours, x.to(A).to(memory_format=torch.channels_last))
+    torch.testing.assert_close(got[:2], wanted[:2], rtol=1e-4, atol=1e-5)
+    for mine, theirs in zip(got[2], wanted[2]):
+        assert mine[:2] == theirs[:2]
+        torch.testing.assert_close(mine[2], theirs[2], rtol=1e-4, atol=1e-5)

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "csrc/ops/frame.h"
+#include "csrc/ops/infer.h"
 
 namespace torch_fl {
 namespace {
@@ -128,6 +129,30 @@ bool convolution_backward(Frame& f) {
   sum.out_as(gb, sizes, strides);
   sum.in_as(grad, pg.sizes, pg.strides);
   return f.submit(sum);
+}
+
+// Operands of channels_last make results of channels_last, as in at::native's convolution for the CPU: the input (1) or the
+// weight (2) decides.
+uint32_t convolution_format(const Frame& f) {
+  const bool backward = f.entry.n_results == 3;
+  const at::Tensor &x = f.tensor(backward ? 1 : 0), &w = f.tensor(backward ? 2 : 1);
+  if (x.dim() != 4 || w.dim() != 4) return 0;
+  const auto last = [](const at::Tensor& t) { return t.suggest_memory_format() == c10::MemoryFormat::ChannelsLast; };
+  return (last(x) ? 1u : 0u) | (last(w) ? 2u : 0u);
+}
+
+void lay_out_convolution(const Frame& f, Spec* spec) {
+  const uint32_t format = convolution_format(f);
+  if (format == 0) return;
+  for (size_t i = 0; i < spec->outs.size(); ++i) {
+    OutSpec& out = spec->outs[i];
+    if (out.sizes.size() != 4) continue;
+    const bool weight_gradient = f.entry.n_results == 3 && i == 1;
+    if (weight_gradient && (format & 2u) == 0 && out.sizes[2] * out.sizes[3] == 1) continue;   // follows the weight then
+    const int64_t c = out.sizes[1], h = out.sizes[2], wide = out.sizes[3];
+    out.strides = {c * h * wide, 1, c * wide, c};
+    out.contiguous = false;
+  }
 }
 
 }  // namespace torch_fl

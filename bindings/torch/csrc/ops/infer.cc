@@ -188,6 +188,7 @@ bool ask_meta(const Frame& f, Spec* spec) {
     if (e.form == Form::kOut && f.args[e.first_out + i].toTensor().sizes() != c10::IntArrayRef(spec->outs.back().sizes))
       keep = false;      // it was resized, perhaps with a warning: both shall happen each time
   }
+  if (f.op() == FLHAL_OP_CONV2D) lay_out_convolution(f, spec);
   return keep;
 }
 
@@ -227,6 +228,9 @@ void infer(Frame& f) {
   key.put(f.entry.id | static_cast<uint64_t>(c10::typeMetaToScalarType(c10::get_default_dtype())) << 32);
   bool values = (f.entry.row->flags & kValues) != 0;
   for (uint32_t i = 0; i < f.entry.n_args; ++i) key.put(f.args[i], values || !f.entry.args[i].number);
+
+  // Strides of contiguous tensors are no part of the key, but those of 1 x 1 kernels tell channels_last.
+  if (f.op() == FLHAL_OP_CONV2D) key.put(static_cast<uint64_t>(convolution_format(f)));
 
   Slot& slot = table.slots[key.hash() % kSlots];
   if (C10_LIKELY(!key.overflow && slot.key.size() == key.n &&

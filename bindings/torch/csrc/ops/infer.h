@@ -19,6 +19,11 @@ void infer(Frame& f);
 // torch's C++ shape function of an overload, where shape_functions.cc lists it; nullptr otherwise.
 const c10::KernelFunction* shape_function(const std::string& name);
 
+// Results of a convolution and of its backward in the memory format that torch's CPU gives them; torch's Meta kernel leaves them
+// contiguous. In conv.cc. convolution_format: what of the operands decides.
+uint32_t convolution_format(const Frame& f);
+void lay_out_convolution(const Frame& f, Spec* spec);
+
 // The arithmetic type of a call by row->promote.
 c10::ScalarType compute_type(const Frame& f);
 

@@ -24,11 +24,20 @@ void free_pinned(void* pointer) {
   g_freed.fetch_add(1, std::memory_order_relaxed);
 }
 
+// Whose pinned memory it is does not matter to a copy. A program that names its chips by index must not open another one for it.
+c10::DeviceIndex pinning_device() {
+  const c10::DeviceIndex current = current_device();
+  if (device_opened(current)) return current;
+  for (c10::DeviceIndex i = 0; i < device_count(); ++i)
+    if (device_opened(i)) return i;
+  return current;
+}
+
 struct HostAllocator final : at::HostAllocator {
   c10::DataPtr allocate(size_t bytes) override {
     void* pointer = nullptr;
     if (bytes != 0) {
-      check(flhal_host_alloc(device_handle(current_device()), bytes, &pointer), "flhal_host_alloc");
+      check(flhal_host_alloc(device_handle(pinning_device()), bytes, &pointer), "flhal_host_alloc");
       g_live.fetch_add(1, std::memory_order_relaxed);
       g_allocated.fetch_add(1, std::memory_order_relaxed);
     }

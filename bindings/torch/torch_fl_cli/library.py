@@ -13,7 +13,7 @@ class FlhalError(RuntimeError):
 
 def package_folder() -> pathlib.Path:
     """The installed torch_fl folder (lib, include, share/cmake), found without importing torch_fl."""
-    return pathlib.Path(__file__).resolve().parent.parent / "torch_fl"
+    return pathlib.Path(__file__).absolute().parent.parent / "torch_fl"   # not resolved: a build tree links the files of this package
 
 
 def library_path() -> pathlib.Path:

@@ -1,11 +1,13 @@
 """`torch-fl scan`: which chips there are, and what did not load, why, and what to do about it."""
 
 import json
+import os
 
 import click
 from rich.console import Console
 from rich.text import Text
 
+from torch_fl_cli.activate import choice_module
 from torch_fl_cli.library import Library
 
 
@@ -29,10 +31,33 @@ def device_line(device: dict) -> str:
     return line
 
 
+def default_line(found: dict) -> str:
+    """Which chip is used when a program names none, and why that one (DEV-03)."""
+    name, why = found["default"]["name"], found["default"]["why"]
+    return f"Default: {name}, {why}"
+
+
+def default_choice(devices: list) -> dict:
+    """{"name": ..., "why": ...}; the same order of precedence as in the library: environment, kept choice, first of the list."""
+    for variable in ("FLHAL_DEVICE", "TORCH_FL_DEVICE"):
+        if os.environ.get(variable):
+            return {"name": os.environ[variable], "why": f"chosen by {variable}"}
+    kept = choice_module().kept()
+    if kept and any(device["name"] == kept["name"] for device in devices):
+        return {"name": kept["name"], "why": "kept by `torch-fl activate`; --clear forgets it"}
+    if not devices:
+        return {"name": "", "why": "there is none"}
+    if os.environ.get("FLHAL_VISIBLE_DEVICES") or os.environ.get("TORCH_FL_VISIBLE_DEVICES"):
+        return {"name": devices[0]["name"], "why": "the first of the visible devices"}
+    return {"name": devices[0]["name"], "why": f"the first of class {devices[0]['class']} (accelerators go first, then gpus, hosts, "
+                                               "mocks); `torch-fl activate` or TORCH_FL_DEVICE chooses another"}
+
+
 def facts(library: Library) -> dict:
     """Devices and the load report: what --json prints."""
     library.device_count()
-    return {"devices": library.report("devices")["devices"], "load": library.report("load")}
+    devices = library.report("devices")["devices"]
+    return {"devices": devices, "default": default_choice(devices), "load": library.report("load")}
 
 
 def print_scan(found: dict, console: Console) -> None:
@@ -45,6 +70,8 @@ def print_scan(found: dict, console: Console) -> None:
         line(device_line(device))
     if not found["devices"]:
         line("none")
+    else:
+        line(default_line(found))
     refused = [plugin for plugin in found["load"]["plugins"] if plugin["status"] == "refused"]
     if refused:
         line("\nNot loaded:")

@@ -82,6 +82,14 @@ def micro(quick: bool) -> list[dict]:
     return [{"what": name, "ratio": row["ratio"], "goal": row.get("at_most")} for name, row in ratios.items()]
 
 
+def scope(quick: bool) -> list[dict]:
+    """bench/torch/scope.py in its own process: operators inside a torch_fl.device scope against outside."""
+    target = REPORTS / "scope.json"
+    command = [sys.executable, str(ROOT / "bench" / "torch" / "scope.py"), "--json", str(target)]
+    subprocess.run(command + (["--rounds", "5"] if quick else []), check=True, stdout=subprocess.DEVNULL)
+    return json.loads(target.read_text())
+
+
 def opencl(quick: bool) -> list[dict]:
     """bench/opencl_bench.cc on both of PoCL's processor devices: what the HAL adds to raw calls."""
     build = ROOT / "build" / "release"
@@ -114,7 +122,7 @@ def main() -> None:
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     REPORTS.mkdir(parents=True, exist_ok=True)
     rows = []
-    for part in (micro, fallback_costs, minilm, opencl):
+    for part in (micro, fallback_costs, scope, minilm, opencl):
         print(f"== {part.__name__}", flush=True)
         rows += part(arguments.quick)
     print("== instructions (callgrind)", flush=True)

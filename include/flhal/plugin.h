@@ -211,6 +211,11 @@ typedef struct flhal_ops_v1 {              /* optional table "ops"              
   flhal_status (*op_describe)(flhal_p_plugin*, uint32_t i, const char** name, const char** schema);
 } flhal_ops_v1;
 
+/* What the host does between host_begin and host_end; the same values as in memory.h. */
+#define FLHAL_READ    1u
+#define FLHAL_WRITE   2u
+#define FLHAL_DISCARD 4u
+
 /* ---- the base table ----------------------------------------------------------------------------- */
 #define FLHAL_EVENT_TIMING (1u << 0)
 #define FLHAL_EVENT_HOST_SIGNALED (1u << 1)
@@ -237,11 +242,17 @@ typedef struct flhal_plugin_table_v1 {
   flhal_status (*launch)(flhal_p_device*, flhal_p_stream*, const flhal_p_launch_v1*);
   /* 15..17: NULL = core uses device_info and staging copies. */
   flhal_status (*memory_budget)(flhal_p_device*, uint64_t* free_bytes, uint64_t* total_bytes);
+  /* Host views. access: FLHAL_READ, FLHAL_WRITE or both; the old bytes are shown, unless FLHAL_DISCARD says that nobody
+   * needs them. Work queued before has ended: core waits. After host_end the written bytes are the device's. */
   flhal_status (*host_begin)(flhal_p_device*, const flhal_p_place*, uint64_t bytes, uint32_t access, void** host);
   flhal_status (*host_end)(flhal_p_device*, const flhal_p_place*, uint64_t bytes, uint32_t access,
                            void* host);   /* the pointer host_begin gave: equal ranges may be open twice */
   /* 18..29: all or none (event_signal only with its capability). Present = asynchronous plugin; copy, fill
-   * and launch above then honour `stream`. */
+   * and launch above then honour `stream`.
+   * Failures of queued work: stream_query, stream_synchronize and the events recorded behind it answer the first one.
+   * There is no slot that clears it. After flhal_stream_clear_error core synchronizes the stream once, and when
+   * stream_query still answers a failure it destroys the stream and creates a new one: a plugin may remember the failure
+   * as long as the stream lives, or forget it once stream_synchronize has told it. */
   flhal_status (*stream_create)(flhal_p_device*, int32_t priority, uint32_t flags, flhal_p_stream** out);
   void         (*stream_destroy)(flhal_p_stream*);
   flhal_status (*stream_query)(flhal_p_stream*);           /* OK, NOT_READY or the first failure; never blocks */

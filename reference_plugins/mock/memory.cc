@@ -177,8 +177,7 @@ flhal_status host_end(flhal_p_device* device, const flhal_p_place* place, uint64
   for (auto it = v.open.begin(); it != v.open.end(); ++it) {
     if (it->host.get() != host) continue;   // equal ranges may be open twice
     if (it->memory != place->memory || it->offset != place->offset || it->bytes != bytes || it->access != access) break;
-    constexpr uint32_t kWrite = 2;   // FLHAL_WRITE of memory.h
-    if (access & kWrite) memcpy(inside_of(*place), it->host.get(), bytes);
+    if (access & FLHAL_WRITE) memcpy(inside_of(*place), it->host.get(), bytes);
     v.open.erase(it);
     device->counts().live_host_views.fetch_sub(1);
     return FLHAL_OK;

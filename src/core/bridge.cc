@@ -63,7 +63,7 @@ struct Signal {
     if (code != FLHAL_OK) s->stream->poison(code == FLHAL_E_DEVICE_LOST ? FLHAL_E_OP_FAILED : code, std::move(text));
     {
       std::lock_guard lock(s->event->family->mutex);   // close_streams takes the handle away under it
-      if (s->event->handle) (void)s->stream->device->plugin->table.event_signal(s->event->handle, code);
+      if (s->event->handle) (void)plugin_call(s->stream->device->plugin->table.event_signal, s->event->handle, code);
     }
     drop(s->event);
   }

@@ -123,7 +123,7 @@ Status Device::open() {
   handle = opened;
   auto undo = [&](Status why) {
     auto serial = plugin->lock();
-    plugin->table.device_close(std::exchange(handle, nullptr));
+    plugin_call(plugin->table.device_close, std::exchange(handle, nullptr));
     default_stream = nullptr;
     pool = nullptr;
     return why;
@@ -168,7 +168,7 @@ Status Device::close() {
     close_pool(this);                              // gives the slabs back
     default_stream = nullptr;
     auto serial = plugin->lock();
-    plugin->table.device_close(std::exchange(handle, nullptr));
+    plugin_call(plugin->table.device_close, std::exchange(handle, nullptr));
     return {};
   });
   if (!lost()) state.store(FLHAL_DEVICE_STATE_CLOSED, std::memory_order_release);

@@ -37,7 +37,7 @@ Result<PluginEvent*> take_plugin_event(StreamFamily* family, uint32_t flags) {
   {
     auto serial = plugin.lock();
     FLHAL_TRY(plugin_answer(plugin, "event_create",
-                            plugin.table.event_create(family->device->handle, event->flags, &event->handle)));
+                            plugin_call(plugin.table.event_create, family->device->handle, event->flags, &event->handle)));
   }
   std::lock_guard lock(family->mutex);
   family->all_events.push_back(event.get());
@@ -55,7 +55,7 @@ static void back_to_pool(void* context) {
       std::erase(family->all_events, event);
       family->n_plugin_events.fetch_sub(1, std::memory_order_relaxed);
       auto serial = family->device->plugin->lock();
-      family->device->plugin->table.event_destroy(event->handle);
+      plugin_call(family->device->plugin->table.event_destroy, event->handle);
     }
     delete event;
     return;
@@ -170,7 +170,7 @@ Status Event::elapsed_ns(Event* from, Event* to, uint64_t* out_ns) {
     Plugin& plugin = *a.point.stream->device->plugin;
     auto serial = plugin.lock();
     return plugin_answer(plugin, "event_elapsed_ns",
-                         plugin.table.event_elapsed_ns(a.event->handle, b.event->handle, out_ns));
+                         plugin_call(plugin.table.event_elapsed_ns, a.event->handle, b.event->handle, out_ns));
   }
   auto time = [](const Content& c) { return c.time_ns ? c.time_ns->load(std::memory_order_relaxed) : 0; };
   *out_ns = time(b) > time(a) ? time(b) - time(a) : 0;

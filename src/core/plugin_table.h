@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/plugin_call.h"
 #include "core/status.h"
 
 namespace flhal {

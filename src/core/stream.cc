@@ -168,8 +168,8 @@ void Stream::clear_error() {
   flhal_status answer;
   {
     auto serial = device->plugin->lock();
-    (void)device->plugin->table.stream_synchronize(handle);   // many tell their failure once and forget it
-    answer = device->plugin->table.stream_query(handle);
+    (void)plugin_call(device->plugin->table.stream_synchronize, handle);   // many tell their failure once and forget it
+    answer = plugin_call(device->plugin->table.stream_query, handle);
   }
   // A plugin may remember its stream's failure for ever; the table has no slot to forget it, so the queue is made anew.
   if (answer < 0) (void)recreate_handle();
@@ -180,9 +180,9 @@ Status Stream::recreate_handle() {          // mutex_ is held
   flhal_p_stream* fresh = nullptr;
   {
     auto serial = plugin.lock();
-    (void)plugin.table.stream_synchronize(handle);
-    FLHAL_TRY(plugin_answer(plugin, "stream_create", plugin.table.stream_create(device->handle, priority, 0, &fresh)));
-    plugin.table.stream_destroy(handle);
+    (void)plugin_call(plugin.table.stream_synchronize, handle);
+    FLHAL_TRY(plugin_answer(plugin, "stream_create", plugin_call(plugin.table.stream_create, device->handle, priority, 0, &fresh)));
+    plugin_call(plugin.table.stream_destroy, handle);
   }
   handle = fresh;
   completed_up_to(sequence_.load(std::memory_order_acquire));
@@ -212,7 +212,7 @@ Status Stream::mark_locked(uint32_t flags, PluginEvent** out_event, uint64_t* ou
   flhal_status answer;
   {
     auto serial = device->plugin->lock();
-    answer = device->plugin->table.event_record(event->handle, handle);
+    answer = plugin_call(device->plugin->table.event_record, event->handle, handle);
   }
   if (answer != FLHAL_OK) {
     drop(event);
@@ -237,7 +237,7 @@ Status Stream::mark_locked(uint32_t flags, PluginEvent** out_event, uint64_t* ou
 Status Stream::wait_on_chip(PluginEvent* event, Point source) {
   depend_on(source);
   Status queued = submit("event wait", [&](flhal_p_stream* queue) {
-    return device->plugin->table.event_wait(event->handle, queue);
+    return plugin_call(device->plugin->table.event_wait, event->handle, queue);
   });
   std::lock_guard lock(event->mutex);
   event->points.push_back(here());
@@ -258,7 +258,7 @@ void Stream::progress() {
     while (!marks_.empty()) {
       Mark& mark = marks_.front();
       if (mark.sequence > completed && mark.event->handle) {
-        flhal_status answer = device->plugin->table.event_query(mark.event->handle);
+        flhal_status answer = plugin_call(device->plugin->table.event_query, mark.event->handle);
         if (answer == FLHAL_NOT_READY) break;
         if (answer < 0 && failed == FLHAL_OK) failed = answer;
       }
@@ -295,7 +295,7 @@ bool Stream::reached_slowly(uint64_t sequence) {
   PluginEvent* event = nullptr;
   uint64_t marked = 0;
   if (!mark_locked(0, &event, &marked).ok()) {
-    if (device->plugin->table.stream_query(handle) != FLHAL_NOT_READY) {
+    if (plugin_call(device->plugin->table.stream_query, handle) != FLHAL_NOT_READY) {
       completed_up_to(sequence_.load(std::memory_order_acquire));
       return true;
     }
@@ -310,7 +310,7 @@ bool Stream::reached_slowly(uint64_t sequence) {
 
 Status Stream::finish_locked() {
   auto serial = device->plugin->lock();
-  flhal_status answer = device->plugin->table.stream_synchronize(handle);
+  flhal_status answer = plugin_call(device->plugin->table.stream_synchronize, handle);
   if (answer < 0) {
     asynchronous_failure(answer, "stream_synchronize");
     completed_up_to(sequence_.load(std::memory_order_acquire));
@@ -329,7 +329,7 @@ Status Stream::wait_for(uint64_t sequence) {
       flhal_status answer = FLHAL_OK;
       if (event->handle) {
         auto serial = device->plugin->lock();
-        answer = device->plugin->table.event_synchronize(event->handle);
+        answer = plugin_call(device->plugin->table.event_synchronize, event->handle);
       }
       if (answer < 0) {
         asynchronous_failure(answer, "event_synchronize");
@@ -339,7 +339,7 @@ Status Stream::wait_for(uint64_t sequence) {
         std::unique_lock lock(mutex_, std::try_to_lock);
         if (lock.owns_lock()) {
           auto serial = device->plugin->lock();
-          answer = device->plugin->table.stream_query(handle);
+          answer = plugin_call(device->plugin->table.stream_query, handle);
           if (answer < 0) asynchronous_failure(answer, "stream_query");
         }
       }
@@ -367,7 +367,7 @@ Status Stream::query() {
     uint64_t sequence = sequence_.load(std::memory_order_acquire);
     TrySerial serial(*device->plugin);
     if (!serial.entered()) return FLHAL_NOT_READY;
-    flhal_status answer = device->plugin->table.stream_query(handle);
+    flhal_status answer = plugin_call(device->plugin->table.stream_query, handle);
     // A plugin may complete an event a little before it says that the stream is idle: what was waited for is done.
     if (answer == FLHAL_NOT_READY && !known_reached(sequence)) return FLHAL_NOT_READY;
     if (answer < 0 && usable()) asynchronous_failure(answer, "stream_query");

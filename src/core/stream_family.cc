@@ -67,7 +67,7 @@ Result<Stream*> make_stream(Device* device, int32_t priority) {
   flhal_p_stream* handle = nullptr;
   if (plugin.has_streams) {
     auto serial = plugin.lock();
-    FLHAL_TRY(plugin_answer(plugin, "stream_create", plugin.table.stream_create(device->handle, priority, 0, &handle)));
+    FLHAL_TRY(plugin_answer(plugin, "stream_create", plugin_call(plugin.table.stream_create, device->handle, priority, 0, &handle)));
     if (handle == nullptr) {
       return fail(FLHAL_E_INTERNAL, "stream_create of {} answered FLHAL_OK but gave no stream; report it to its maker",
                   plugin.id);
@@ -175,7 +175,7 @@ void close_streams(Device* device) {
     std::vector<flhal_p_event*> handles;
     for (PluginEvent* event : events) handles.push_back(event->handle);
     auto serial = plugin.lock();
-    for (flhal_p_event* handle : handles) plugin.table.event_destroy(handle);
+    for (flhal_p_event* handle : handles) plugin_call(plugin.table.event_destroy, handle);
     for (PluginEvent* event : events) event->handle = nullptr;   // boxes that still hold one see "already done"
     for (auto& free : family->free_events) {
       for (PluginEvent* event : free) delete event;
@@ -186,8 +186,8 @@ void close_streams(Device* device) {
   for (Stream* stream : streams) {
     if (stream->handle == nullptr) continue;
     auto serial = plugin.lock();
-    if (device->lost()) (void)plugin.table.stream_synchronize(stream->handle);   // a lost device ends its work with a failure
-    plugin.table.stream_destroy(stream->handle);
+    if (device->lost()) (void)plugin_call(plugin.table.stream_synchronize, stream->handle);   // a lost device ends its work with a failure
+    plugin_call(plugin.table.stream_destroy, stream->handle);
     stream->handle = nullptr;
     family->n_plugin_streams.fetch_sub(1, std::memory_order_relaxed);
   }

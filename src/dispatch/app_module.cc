@@ -49,7 +49,7 @@ struct QueuedLaunch final : Work {
   Status run(Stream* stream) override {
     Device* device = module->device;
     return stream->submit("flhal_launch", [&](flhal_p_stream* s) {
-      return device->plugin->table.launch(device->handle, s, &launch);
+      return plugin_call(device->plugin->table.launch, device->handle, s, &launch);
     });
   }
 
@@ -110,7 +110,7 @@ Result<AppModule*> AppModule::load(Device* device, const char* dialect, const vo
   flhal_status answer;
   {
     auto serial = plugin.lock();
-    answer = plugin.table.module_load(device->handle, &source, &handle);
+    answer = plugin_call(plugin.table.module_load, device->handle, &source, &handle);
   }
   if (answer != FLHAL_OK || !handle) {
     Status failure = plugin_answer(plugin, "module_load", answer);
@@ -137,7 +137,7 @@ void AppModule::unload() {
   for (auto& f : functions) f->handle = nullptr;
   if (!h) return;
   auto serial = device->plugin->lock();
-  device->plugin->table.module_unload(h);
+  plugin_call(device->plugin->table.module_unload, h);
 }
 
 void AppModule::release() {
@@ -166,7 +166,7 @@ Result<AppFunction*> AppModule::function(const char* name) {
   flhal_status answer;
   {
     auto serial = device->plugin->lock();
-    answer = device->plugin->table.function_get(handle, name, &found);
+    answer = plugin_call(device->plugin->table.function_get, handle, name, &found);
   }
   if (answer != FLHAL_OK || !found) {
     Status failure = plugin_answer(*device->plugin, "function_get", answer);

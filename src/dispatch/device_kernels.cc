@@ -64,7 +64,7 @@ bool offers(const Device& device, std::string_view dialect) {
 
 flhal_status load_module(Plugin& plugin, Device* device, const flhal_p_source_v1& source, flhal_p_module** out) {
   auto serial = plugin.lock();
-  return plugin.table.module_load(device->handle, &source, out);
+  return plugin_call(plugin.table.module_load, device->handle, &source, out);
 }
 
 bool load(Device* device, Modules& m) {
@@ -92,7 +92,7 @@ flhal_p_function* get_function(Plugin& plugin, flhal_p_module* module, const cha
   flhal_status answer;
   {
     auto serial = plugin.lock();
-    answer = plugin.table.function_get(module, name, &function);
+    answer = plugin_call(plugin.table.function_get, module, name, &function);
   }
   if (answer == FLHAL_OK && function) return function;
   Status status = plugin_answer(plugin, "function_get", answer);
@@ -120,7 +120,7 @@ bool load_kept(Device* device, const kernels::TextKernel& text, TextModule& m) {
     m.function = get_function(plugin, m.module, text.function, &unused);
     if (m.function) return true;
     auto serial = plugin.lock();
-    plugin.table.module_unload(m.module);
+    plugin_call(plugin.table.module_unload, m.module);
   }
   m.module = nullptr;
   log(kLogDebug, "{}: kernel {} ({:016x}): the code on disk is refused; compiling", device->name, text.name, text.hash);
@@ -254,7 +254,7 @@ void unload_kernel_modules(Device* device) {
   auto unload = [&](flhal_p_module*& module) {
     if (!module) return;
     auto serial = device->plugin->lock();
-    device->plugin->table.module_unload(module);
+    plugin_call(device->plugin->table.module_unload, module);
     module = nullptr;
   };
   unload(m.module);

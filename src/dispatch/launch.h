@@ -70,7 +70,7 @@ inline constexpr uint32_t kInlineArgs = 24;
   launch.n_args = n_args;
   launch.arg_stride = sizeof(flhal_p_arg);
   Status done = stream->submit("flhal_launch", [&work](flhal_p_stream* s) {
-    return work.device->plugin->table.launch(work.device->handle, s, &work.launch);
+    return plugin_call(work.device->plugin->table.launch, work.device->handle, s, &work.launch);
   });
   return __builtin_expect(done.code() == kQueueInstead, 0) ? queue_launch(stream, f, launch) : done;
 }

@@ -42,7 +42,7 @@ struct KernelRoutePlan final : Plan {
     launch.n_args = args.n_args;
     launch.arg_stride = sizeof(flhal_p_arg);
     return stream->submit(def->name, [&](flhal_p_stream* queue) {
-      return device->plugin->table.launch(device->handle, queue, &launch);
+      return plugin_call(device->plugin->table.launch, device->handle, queue, &launch);
     });
   }
 

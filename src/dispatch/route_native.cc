@@ -54,7 +54,7 @@ struct NativePlan final : Plan {
   [[gnu::always_inline]] inline Status run_with(Stream* stream, const flhal_op_call_v1& call, const flhal_p_place* workspace) {
     bool declined = false;
     Status done = stream->submit(def->name, [&](flhal_p_stream* queue) {
-      flhal_status answer = device->plugin->ops.plan_run(handle, queue, &call, workspace);
+      flhal_status answer = plugin_call(device->plugin->ops.plan_run, handle, queue, &call, workspace);
       if (__builtin_expect(answer == FLHAL_DECLINED, 0)) {
         declined = true;
         return FLHAL_OK;
@@ -82,7 +82,7 @@ struct NativePlan final : Plan {
     }
     if (!h) return;
     auto serial = device->plugin->lock();
-    device->plugin->ops.plan_destroy(h);
+    plugin_call(device->plugin->ops.plan_destroy, h);
   }
 
   void dispose() override {
@@ -110,7 +110,7 @@ Plan* make_native_plan(const PreparedCall& p, Refusal& why) {
   flhal_status answer;
   {
     auto serial = plugin.lock();
-    answer = plugin.ops.plan_create(p.device->handle, &p.call, &info, &handle);
+    answer = plugin_call(plugin.ops.plan_create, p.device->handle, &p.call, &info, &handle);
   }
   why.depends_on = info.depends_on & (FLHAL_DEPENDS_SIZES | FLHAL_DEPENDS_STRIDES | FLHAL_DEPENDS_ALIGN);
   FLHAL_DECLINE_UNLESS(answer != FLHAL_DECLINED, PLUGIN_DECLINED, info.reason ? info.reason : "");
@@ -145,7 +145,7 @@ void destroy_native_plans(Device* device) {
     }
   }
   auto serial = device->plugin->lock();
-  for (flhal_p_plan* h : handles) device->plugin->ops.plan_destroy(h);
+  for (flhal_p_plan* h : handles) plugin_call(device->plugin->ops.plan_destroy, h);
 }
 
 }  // namespace flhal

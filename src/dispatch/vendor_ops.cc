@@ -21,7 +21,7 @@ const opset::OpDef* vendor_op(Device* device, const char* name) {
   for (uint32_t i = 0; i < 65536 && !found; ++i) {
     const char *described = nullptr, *schema = nullptr;
     auto serial = plugin.lock();
-    if (plugin.ops.op_describe(plugin.handle, i, &described, &schema) != FLHAL_OK || !described) break;
+    if (plugin_call(plugin.ops.op_describe, plugin.handle, i, &described, &schema) != FLHAL_OK || !described) break;
     found = std::string_view(described) == name;
   }
   if (!found) return nullptr;

@@ -74,7 +74,7 @@ flhal_p_copy_v1 description_of(const flhal_p_place& dst, const flhal_p_place& sr
 Status slot_copy(Stream* stream, const flhal_p_place& dst, const flhal_p_place& src, const Rect& rect) {
   flhal_p_copy_v1 copy = description_of(dst, src, rect);
   Device* device = stream->device;
-  return stream->submit("copy", [&](flhal_p_stream* queue) { return device->plugin->table.copy(device->handle, queue, &copy); });
+  return stream->submit("copy", [&](flhal_p_stream* queue) { return plugin_call(device->plugin->table.copy, device->handle, queue, &copy); });
 }
 
 // The next piece of work of the stream. Host memory must outlive it.
@@ -90,7 +90,7 @@ Status copy_now(Stream* stream, const flhal_p_place& dst, const flhal_p_place& s
     FLHAL_TRY(stream->wait_for(stream->here().sequence));
     flhal_p_copy_v1 copy = description_of(dst, src, rect);
     Device* device = stream->device;
-    return stream->submit_here("copy", [&](flhal_p_stream* q) { return device->plugin->table.copy(device->handle, q, &copy); });
+    return stream->submit_here("copy", [&](flhal_p_stream* q) { return plugin_call(device->plugin->table.copy, device->handle, q, &copy); });
   }
   FLHAL_TRY(submit_copy(stream, dst, src, rect));
   return stream->deferred() ? stream->wait_for(stream->here().sequence) : Status();
@@ -235,7 +235,7 @@ struct Pattern {
 Status fill_place(Stream* stream, const flhal_p_place& place, uint64_t bytes, const Pattern& pattern) {
   Device* device = stream->device;
   Status done = stream->submit("fill", [&](flhal_p_stream* q) {
-    return device->plugin->table.fill(device->handle, q, &place, bytes, pattern.bytes, pattern.n);
+    return plugin_call(device->plugin->table.fill, device->handle, q, &place, bytes, pattern.bytes, pattern.n);
   });
   if (done.code() == kQueueInstead)
     return stream->queue(work_of("fill", [=](Stream* s) { return fill_place(s, place, bytes, pattern); }));

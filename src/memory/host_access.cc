@@ -108,7 +108,7 @@ Result<HostView> host_begin(Stream* stream, uint64_t address, uint64_t bytes, ui
     flhal_status answer;
     {
       auto serial = plugin.lock();
-      answer = plugin.table.host_begin(device->handle, &place, bytes, access, &host);
+      answer = plugin_call(plugin.table.host_begin, device->handle, &place, bytes, access, &host);
     }
     if (answer == FLHAL_OK && host) {
       view.way = View::kPlugin;
@@ -151,7 +151,7 @@ Status host_end(Stream* stream, uint64_t ticket) {
     flhal_status answer;
     {
       auto serial = device->plugin->lock();
-      answer = device->plugin->table.host_end(device->handle, &view.place, view.bytes, view.access, view.plugin_host);
+      answer = plugin_call(device->plugin->table.host_end, device->handle, &view.place, view.bytes, view.access, view.plugin_host);
     }
     return plugin_answer(*device->plugin, "host_end", answer);
   }

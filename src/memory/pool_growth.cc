@@ -59,7 +59,7 @@ Result<Slab*> BlockPool::slab_from_plugin(uint64_t bytes, bool* exhausted) {
     given.align = std::max<uint64_t>(kGranule, device_->info.slab_alignment);
     given.kind = kind_;
     auto serial = plugin.lock();
-    flhal_status answer = plugin.table.memory_alloc(device_->handle, &given);
+    flhal_status answer = plugin_call(plugin.table.memory_alloc, device_->handle, &given);
     if (kind_ == FLHAL_MEM_PINNED) {
       bool usable = answer == FLHAL_OK && given.host && reinterpret_cast<uint64_t>(given.host) % kGranule == 0;
       if (usable) {
@@ -67,7 +67,7 @@ Result<Slab*> BlockPool::slab_from_plugin(uint64_t bytes, bool* exhausted) {
         slab->host = static_cast<char*>(given.host);
         return slab.release();
       }
-      if (answer == FLHAL_OK) plugin.table.memory_free(device_->handle, given.memory);
+      if (answer == FLHAL_OK) plugin_call(plugin.table.memory_free, device_->handle, given.memory);
       plugin_pins_ = false;              // plain memory serves; the plugin copies from it as from any host pointer
     } else {
       if (answer == FLHAL_EXHAUSTED || answer == FLHAL_E_OUT_OF_MEMORY || answer == FLHAL_E_HOST_MEMORY) {
@@ -103,7 +103,7 @@ Result<Slab*> BlockPool::slab_from_plugin(uint64_t bytes, bool* exhausted) {
 void BlockPool::give_to_plugin(Slab* slab) {
   if (slab->memory) {
     auto serial = device_->plugin->lock();
-    device_->plugin->table.memory_free(device_->handle, slab->memory);
+    plugin_call(device_->plugin->table.memory_free, device_->handle, slab->memory);
   } else if (slab->host && slab->kind == FLHAL_MEM_PINNED) {
     munmap(slab->host, slab->bytes);
   }
@@ -349,7 +349,7 @@ void BlockPool::close() {
   for (Slab* slab : left) {
     if (slab->memory) {
       auto serial = device_->plugin->lock();
-      device_->plugin->table.memory_free(device_->handle, slab->memory);
+      plugin_call(device_->plugin->table.memory_free, device_->handle, slab->memory);
     }
     slab->memory = nullptr;
     slab->host = nullptr;

@@ -50,7 +50,7 @@ void BlockPool::stats(flhal_memory_stats* out) {
     if (device_->plugin->has_budget && !device_->lost()) {
       uint64_t free_bytes = 0, total_bytes = 0;
       auto serial = device_->plugin->lock();
-      if (device_->plugin->table.memory_budget(device_->handle, &free_bytes, &total_bytes) == FLHAL_OK) {
+      if (plugin_call(device_->plugin->table.memory_budget, device_->handle, &free_bytes, &total_bytes) == FLHAL_OK) {
         s.device_free = free_bytes;
         s.device_total = total_bytes;
       }

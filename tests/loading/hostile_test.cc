@@ -165,7 +165,9 @@ TEST_CASE("LOAD-03 a chip that cannot be opened or used leaves the others usable
       {"error_in_open", "hostile: the chip is in use by another program", ""},
       {"null_device", "gave no device", ""},
       {"error_in_alloc", "hostile: no memory controller", ""},
-      {"throws_in_copy", "hostile: thrown in copy", ""},
+      {"throws_in_copy", "plugin throws_in_copy: copy: threw a C++ exception: hostile: thrown in copy; report it to the plugin's maker", ""},
+      {"throws_in_alloc", "plugin throws_in_alloc: memory_alloc: threw a C++ exception of unknown type; report it", ""},
+      {"throws_in_fill", "plugin throws_in_fill: fill: threw a C++ exception: hostile: thrown in fill; report it", ""},
   }));
   DYNAMIC_SECTION(c.kind) {
     TestWorld world;

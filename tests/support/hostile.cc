@@ -18,6 +18,7 @@ enum Kind {
   null_id, bad_id, other_id, no_symbol, other_major, newer_host_needed, entry_fails, crash_in_entry, throws_in_entry,
   crash_in_constructor, exit_in_constructor, clashing_symbols_1, clashing_symbols_2, undefined_symbol, missing_dependency, duplicate_id,
   other_sanitizer, throws_in_open, error_in_open, null_device, null_handle, writes_past_info, error_in_alloc, throws_in_copy,
+  throws_in_alloc, throws_in_fill, throws_in_free,
 };
 #define STRING_(x) #x
 #define STRING(x) STRING_(x)
@@ -118,10 +119,14 @@ static void close_device(flhal_p_device* d) { delete d; }
 
 static flhal_status alloc(flhal_p_device* d, flhal_p_slab_v1* s) {
   if (kKind == error_in_alloc) { d->plugin->host->set_error(FLHAL_E_VENDOR_LAST - 9, -9, "hostile: no memory controller"); return FLHAL_E_VENDOR_LAST - 9; }
+  if (kKind == throws_in_alloc) throw 42;
   s->memory = static_cast<flhal_p_memory*>(aligned_alloc(4096, (s->bytes + 4095) / 4096 * 4096));
   return s->memory ? FLHAL_OK : FLHAL_EXHAUSTED;
 }
-static void free_memory(flhal_p_device*, flhal_p_memory* m) { free(m); }
+static void free_memory(flhal_p_device*, flhal_p_memory* m) {
+  free(m);
+  if (kKind == throws_in_free) throw 42;
+}
 
 static char* at(const flhal_p_place* p) { return p->memory ? reinterpret_cast<char*>(p->memory) + p->offset : static_cast<char*>(p->host); }
 static flhal_status copy(flhal_p_device*, flhal_p_stream*, const flhal_p_copy_v1* c) {
@@ -130,6 +135,7 @@ static flhal_status copy(flhal_p_device*, flhal_p_stream*, const flhal_p_copy_v1
   return FLHAL_OK;
 }
 static flhal_status fill(flhal_p_device*, flhal_p_stream*, const flhal_p_place* p, uint64_t n, const void* v, uint32_t w) {
+  if (kKind == throws_in_fill) throw std::runtime_error("hostile: thrown in fill");
   for (uint64_t i = 0; i < n; i += w) memcpy(at(p) + i, v, w);
   return FLHAL_OK;
 }

@@ -75,6 +75,10 @@ PlanPtr plan_reduce(const Call& proto, const char** reason) {
   if (kind == kKinds) { *reason = "the portable kernels do not compute in this dtype"; return nullptr; }
   if (proto.op == FLHAL_OP_MEAN && compute_of(kind) != kCF32 && compute_of(kind) != kCF64 && compute_of(kind) != kCC128) kind = to;
   Compute compute = compute_of(kind);
+  if (!truth && compute_of(from) == kCC128 && compute != kCC128) {
+    *reason = "a complex input of a reduction that computes in real numbers";   // reading it so would drop the imaginary parts
+    return nullptr;
+  }
   if ((from == kU64) && (arg || proto.op == FLHAL_OP_AMAX || proto.op == FLHAL_OP_AMIN)) {
     *reason = "uint64 is computed as int64 here, and this operator depends on the sign";
     return nullptr;

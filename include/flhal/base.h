@@ -65,7 +65,7 @@ FLHAL_API const char* flhal_status_name(flhal_status status);
 //   slow_slot_s         seconds after which a plugin call that has not returned is logged; 0 (default) = off; read at the
 //                       first device count
 //   route               auto | native | kernel | composite | host             default auto; for tests and measurements
-// A value for one device: "<key>@<device name>", for memory_pool_size.
+// Of one device or op: "memory_pool_size@<device name>", "fallback_policy@<op as in reports>"; "default" takes it back.
 // Errors: FLHAL_E_INVALID, the text lists the valid keys or values. Since: 1.0
 FLHAL_API flhal_status flhal_config_set(const char* key, const char* value);
 

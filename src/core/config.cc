@@ -32,6 +32,7 @@ constexpr const char* kCacheModes[] = {"on", "off", "refresh"};
 
 PoolLimit g_pool_limit;                      // guarded by g_mutex, like everything below
 auto& g_pool_limit_of = *new std::map<std::string, PoolLimit, std::less<>>;
+auto& g_policy_of = *new std::map<std::string, FallbackPolicy, std::less<>>;
 
 bool take_fallback_policy(std::string_view v) {
   auto i = parse_name(v, kPolicies);
@@ -162,12 +163,41 @@ std::string all_keys() {
 }
 
 // "memory_pool_size@chip_a" -> row and "chip_a"; -1 when there is no such row.
-int find_row(std::string_view key, std::string_view* device) {
+int find_row(std::string_view key, std::string_view* part) {
   size_t at = key.find('@');
-  *device = at == std::string_view::npos ? std::string_view() : key.substr(at + 1);
+  *part = at == std::string_view::npos ? std::string_view() : key.substr(at + 1);
   for (size_t i = 0; i < kRowCount; ++i)
     if (key.substr(0, at) == kRows[i].key) return static_cast<int>(i);
   return -1;
+}
+
+Status has_no_parts(const char* function, const Row& row) {
+  return fail(FLHAL_E_INVALID, "{}: {} has one value only; of one device or one op there are memory_pool_size@<device> and fallback_policy@<op>",
+              function, row.key);
+}
+
+// The value of one device or one op; "default" takes it back.
+Status set_part(const Row& row, std::string_view key, std::string_view part, std::string_view text) {
+  const std::string_view clean = trimmed(text);
+  const bool back = clean == "default";
+  if (row.take == take_pool_size) {
+    auto limit = back ? std::nullopt : parse_pool_limit(clean);
+    if ((!limit && !back) || part.empty())
+      return fail(FLHAL_E_INVALID, "flhal_config_set: '{}' is no value of {}; it takes {}, or default", text, key, row.valid);
+    if (back) g_pool_limit_of.erase(std::string(part));
+    else g_pool_limit_of.insert_or_assign(std::string(part), *limit);
+  } else if (row.take == take_fallback_policy) {
+    auto i = back ? std::nullopt : parse_name(clean, kPolicies);
+    if ((!i && !back) || part.empty())
+      return fail(FLHAL_E_INVALID, "flhal_config_set: '{}' is no value of {}; it takes {}, or default", text, key, row.valid);
+    if (back) g_policy_of.erase(std::string(part));
+    else g_policy_of.insert_or_assign(std::string(part), static_cast<FallbackPolicy>(*i));
+    g_config.some_ops_have_policies.store(!g_policy_of.empty(), std::memory_order_release);
+  } else {
+    return has_no_parts("flhal_config_set", row);
+  }
+  g_config.version.fetch_add(1, std::memory_order_acq_rel);
+  return FLHAL_OK;
 }
 
 Status unknown_key(const char* function, std::string_view key) {
@@ -191,21 +221,12 @@ Status config_load() {
 static Status set_value(std::string_view key, std::string_view text) {
   std::lock_guard lock(g_mutex);
   load_locked();
-  std::string_view device;
-  int i = find_row(key, &device);
+  std::string_view part;
+  int i = find_row(key, &part);
   if (i < 0) return unknown_key("flhal_config_set", key);
   const Row& row = kRows[i];
   std::string_view clean = trimmed(text);
-  if (key.find('@') != std::string_view::npos) {
-    if (row.take != take_pool_size)
-      return fail(FLHAL_E_INVALID, "flhal_config_set: {} has no value per device; only memory_pool_size@<device> has", row.key);
-    auto limit = parse_pool_limit(clean);
-    if (!limit || device.empty())
-      return fail(FLHAL_E_INVALID, "flhal_config_set: '{}' is no value of {}; it takes {}", text, key, row.valid);
-    g_pool_limit_of.insert_or_assign(std::string(device), *limit);
-    g_config.version.fetch_add(1, std::memory_order_acq_rel);
-    return FLHAL_OK;
-  }
+  if (key.find('@') != std::string_view::npos) return set_part(row, key, part, text);
   if (row.until_first_count && g_frozen)
     return fail(FLHAL_E_INVALID, "flhal_config_set: {} is read at the first device count, which was made already; set it "
                 "earlier, or set FLHAL_{} before the program starts", row.key, row.environment);
@@ -240,14 +261,19 @@ std::string pool_limit_text(const PoolLimit& limit) {
 Result<std::string> config_get(std::string_view key) {
   std::lock_guard lock(g_mutex);
   load_locked();
-  std::string_view device;
-  int i = find_row(key, &device);
+  std::string_view part;
+  int i = find_row(key, &part);
   if (i < 0) return unknown_key("flhal_config_get", key);
-  if (!device.empty()) {
-    if (kRows[i].take != take_pool_size)
-      return fail(FLHAL_E_INVALID, "flhal_config_get: {} has no value per device; only memory_pool_size@<device> has", kRows[i].key);
-    auto found = g_pool_limit_of.find(device);
-    if (found != g_pool_limit_of.end()) return pool_limit_text(found->second);
+  if (!part.empty()) {
+    if (kRows[i].take == take_pool_size) {
+      auto found = g_pool_limit_of.find(part);
+      if (found != g_pool_limit_of.end()) return pool_limit_text(found->second);
+    } else if (kRows[i].take == take_fallback_policy) {
+      auto found = g_policy_of.find(part);
+      if (found != g_policy_of.end()) return std::string(kPolicies[static_cast<uint32_t>(found->second)]);
+    } else {
+      return has_no_parts("flhal_config_get", kRows[i]);
+    }
   }
   const Value& value = values()[i];
   if (!value.error.empty()) return fail_text(FLHAL_E_INVALID, "flhal_config_get: " + value.error);
@@ -275,6 +301,13 @@ PoolLimit config_pool_limit(std::string_view device_name) {
   load_locked();
   auto found = g_pool_limit_of.find(device_name);
   return found != g_pool_limit_of.end() ? found->second : g_pool_limit;
+}
+
+std::optional<FallbackPolicy> config_policy_of(std::string_view op, std::string_view base_name) {
+  std::lock_guard lock(g_mutex);
+  for (std::string_view name : {op, base_name})
+    if (auto found = g_policy_of.find(name); found != g_policy_of.end()) return found->second;
+  return std::nullopt;
 }
 
 void config_freeze_discovery() {
@@ -316,6 +349,13 @@ std::string config_json() {
     cJSON* row = cJSON_CreateObject();
     cJSON_AddStringToObject(row, "key", ("memory_pool_size@" + name).c_str());
     cJSON_AddStringToObject(row, "value", pool_limit_text(limit).c_str());
+    cJSON_AddStringToObject(row, "source", "flhal_config_set");
+    cJSON_AddItemToArray(settings, row);
+  }
+  for (const auto& [name, policy] : g_policy_of) {
+    cJSON* row = cJSON_CreateObject();
+    cJSON_AddStringToObject(row, "key", ("fallback_policy@" + name).c_str());
+    cJSON_AddStringToObject(row, "value", kPolicies[static_cast<uint32_t>(policy)]);
     cJSON_AddStringToObject(row, "source", "flhal_config_set");
     cJSON_AddItemToArray(settings, row);
   }

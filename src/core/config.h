@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,7 @@ struct PoolLimit {             // a ceiling: a share of the device's memory, or 
 
 struct Config {
   std::atomic<FallbackPolicy> fallback_policy{FallbackPolicy::kAuto};
+  std::atomic<bool> some_ops_have_policies{false};   // then config_policy_of() is asked first
   std::atomic<double> fallback_threshold{0.1};
   std::atomic<uint32_t> async_level{1};
   std::atomic<int32_t> log_level{1};         // 0 error, 1 warn, 2 info, 3 debug
@@ -34,6 +36,8 @@ Status config_load();                        // reads the environment once; flha
 Status config_set(std::string_view key, std::string_view value);
 Result<std::string> config_get(std::string_view key);
 PoolLimit config_pool_limit(std::string_view device_name);
+// fallback_policy@<op>, for the op's full name or its base name; nullopt when it has none of its own.
+std::optional<FallbackPolicy> config_policy_of(std::string_view op, std::string_view base_name);
 std::string config_json();                   // every setting: key, value, where it came from, valid values, error
 
 // For discovery and plugins: the value in force as text, also when the environment's did not parse; "" for no such key.

@@ -75,7 +75,7 @@ void check_named_settings(Discovery& found) {
 // A variable that is nearly one of ours has no effect; whoever set it should hear so.
 void check_variable_names(Discovery& found) {
   std::vector<std::string> known = config_variables();
-  for (const char* name : {"FLHAL_PLUGIN_FILES", "FLHAL_ADD_PLUGIN_FILES", "FLHAL_PROBE_HELPER"}) known.push_back(name);
+  for (const char* name : {"FLHAL_PLUGIN_FILES", "TORCH_FL_PLUGIN_FILES", "FLHAL_ADD_PLUGIN_FILES", "TORCH_FL_ADD_PLUGIN_FILES", "FLHAL_PROBE_HELPER"}) known.push_back(name);
   for (const auto& [name, meant] : misspelt_variables(environ, known)) {
     found.report.notes.push_back({"error", name, fmt::format("the environment variable {} is not read by flhal", name), fmt::format("{} was probably meant", meant)});
     log(kLogWarn, "the environment variable {} is not read by flhal; {} was probably meant", name, meant);

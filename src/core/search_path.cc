@@ -46,16 +46,16 @@ void split(const std::string& list, const std::string& origin, std::vector<Place
 std::vector<Place> places_of(const SearchInput& input, LoadReport& report) {
   std::vector<Place> places;
   if (!input.plugin_files.empty()) {
-    split(input.plugin_files, "FLHAL_PLUGIN_FILES", &places);
+    split(input.plugin_files, input.plugin_files_source, &places);
     std::vector<Place> ignored;
-    split(input.add_plugin_files, "FLHAL_ADD_PLUGIN_FILES", &ignored);
+    split(input.add_plugin_files, input.add_plugin_files_source, &ignored);
     split(input.plugin_path, input.plugin_path_source, &ignored);
     for (const std::string& path : input.added) ignored.push_back({normal(path), "flhal_plugin_add"});
     for (const Place& place : ignored)
-      report.places.push_back({place.path, place.origin, "ignored", "FLHAL_PLUGIN_FILES replaces the search", 0});
+      report.places.push_back({place.path, place.origin, "ignored", input.plugin_files_source + " replaces the search", 0});
     return places;
   }
-  split(input.add_plugin_files, "FLHAL_ADD_PLUGIN_FILES", &places);
+  split(input.add_plugin_files, input.add_plugin_files_source, &places);
   split(input.plugin_path, input.plugin_path_source, &places);
   for (const std::string& path : input.added) places.push_back({normal(path), "flhal_plugin_add"});
   if (!input.own_folder.empty())
@@ -145,8 +145,15 @@ SearchInput search_input(const std::vector<std::string>& added) {
     const char* value = secure_getenv(name);
     return std::string(value ? trimmed(value) : std::string_view());
   };
-  input.plugin_files = get("FLHAL_PLUGIN_FILES");
-  input.add_plugin_files = get("FLHAL_ADD_PLUGIN_FILES");
+  auto under_both_names = [&](const char* name, std::string* value, std::string* source) {
+    for (const char* prefix : {"FLHAL_", "TORCH_FL_"}) {
+      *source = std::string(prefix) + name;
+      *value = get(source->c_str());
+      if (!value->empty()) return;
+    }
+  };
+  under_both_names("PLUGIN_FILES", &input.plugin_files, &input.plugin_files_source);
+  under_both_names("ADD_PLUGIN_FILES", &input.add_plugin_files, &input.add_plugin_files_source);
   input.plugin_path = config_text("plugin_path");
   input.plugin_path_source = config_source("plugin_path");
   input.added = added;

@@ -1,7 +1,7 @@
 // src/core/search_path.h: where plugins are looked for, in which order. The one resolver of C, command line and Python.
 //
-//   1. FLHAL_PLUGIN_FILES         a colon list of folders, manifests or libraries; replaces everything below
-//   2. FLHAL_ADD_PLUGIN_FILES     the same kind of list
+//   1. FLHAL_PLUGIN_FILES, else TORCH_FL_PLUGIN_FILES: a colon list of folders, manifests or libraries; replaces everything below
+//   2. FLHAL_ADD_PLUGIN_FILES, else TORCH_FL_ADD_PLUGIN_FILES: the same kind of list
 //   3. FLHAL_PLUGIN_PATH, else TORCH_FL_PLUGIN_PATH (the setting plugin_path)
 //   4. what the program named with flhal_plugin_add
 //   5. relative to libflhal's own file in <d>: <d>/../../flhal_plugins.d (site-packages, for torch_fl/lib), <d>/flhal_plugins.d
@@ -31,6 +31,7 @@ struct Candidate {
 
 struct SearchInput {             // everything the result depends on, so that tests need no environment
   std::string plugin_files, add_plugin_files, plugin_path, plugin_path_source;
+  std::string plugin_files_source = "FLHAL_PLUGIN_FILES", add_plugin_files_source = "FLHAL_ADD_PLUGIN_FILES";
   std::vector<std::string> added;
   std::string own_folder;        // of libflhal; "" = unknown
   std::string home;

@@ -74,6 +74,9 @@ FallbackPolicy policy_for(const char* op) {
   const auto& scopes = thread_state().scopes;
   for (size_t i = scopes.size(); i-- > 0;)
     if (scopes[i].op.empty() || scopes[i].op == op || scopes[i].op == base_name(op)) return scopes[i].policy;
+  if (__builtin_expect(config().some_ops_have_policies.load(std::memory_order_relaxed), 0)) {
+    if (auto policy = config_policy_of(op, base_name(op))) return *policy;
+  }
   return config().fallback_policy.load(std::memory_order_relaxed);
 }
 
@@ -111,6 +114,7 @@ Status fallback_enter(Device* device, const char* op, const char* reason, uint64
   if (!op || !out_ticket) return fail(FLHAL_E_INVALID, "flhal_fallback_enter: op and out_ticket may not be NULL");
   if (!reason) reason = "";
   FLHAL_TRY(allow_fallback(*device, op, "CPU fallback", reason));
+  if (__builtin_expect(log_enabled(kLogDebug), 0)) log(kLogDebug, "{} on {}: fallback ({})", op, device->name, *reason ? reason : "no reason given");
   uint64_t row = counter_row(device->index, op, kRouteFallback, reason);
   *out_ticket = row << kTimeBits | (now_ns() & ((1ull << kTimeBits) - 1));
   return FLHAL_OK;

@@ -1,5 +1,5 @@
 // src/dispatch/fallback_policy.h: may work leave the chip? auto: yes; warn: yes, with one line per op and reason; strict:
-// no. Scopes of the calling thread go before the process-wide setting; a scope may be for one op.
+// no. Scopes of the calling thread go before the process's settings, an op's own setting before the general one.
 #pragma once
 
 #include "core/config.h"

@@ -59,7 +59,23 @@ TEST_CASE("config: an unknown key and a bad value name what is valid", "[core][c
   CHECK(last_error_text() == "flhal_config_set: '3' is no value of async_level; it takes 0, 1 or 2");
   CHECK(config_get("async_level").value() == "1");      // the old value stays
   CHECK_FALSE(config_set("log_level@chip", "info").ok());
-  CHECK(has(last_error_text(), "only memory_pool_size@<device> has"));
+  CHECK(has(last_error_text(), "of one device or one op there are memory_pool_size@<device> and fallback_policy@<op>"));
+  CHECK_FALSE(config_set("fallback_policy@aten::relu", "never").ok());
+  CHECK(has(last_error_text(), "'never' is no value of fallback_policy@aten::relu; it takes auto, warn or strict, or default"));
+}
+
+TEST_CASE("config: an op's own fallback policy is kept beside the general one, until default takes it back", "[core][config]") {
+  uint32_t before = config().version.load();
+  REQUIRE(config_set("fallback_policy@aten::config_op", "strict").ok());
+  CHECK(config().version.load() == before + 1);
+  CHECK(config_get("fallback_policy@aten::config_op").value() == "strict");
+  CHECK(config_get("fallback_policy@aten::other").value() == config_get("fallback_policy").value());
+  CHECK(config_policy_of("aten::config_op", "config_op") == FallbackPolicy::kStrict);
+  CHECK_FALSE(config_policy_of("aten::other", "other").has_value());
+  CHECK(has(config_json(), "fallback_policy@aten::config_op"));
+  REQUIRE(config_set("fallback_policy@aten::config_op", "default").ok());
+  CHECK_FALSE(config_policy_of("aten::config_op", "config_op").has_value());
+  CHECK_FALSE(config().some_ops_have_policies.load());
 }
 
 TEST_CASE("config: every change grows the version and is read back", "[core][config]") {

@@ -72,6 +72,11 @@ TEST_CASE("search: the documented order, each place with its line", "[core][sear
   CHECK(place(report, f / "add")->status == "ignored");
   CHECK(place(report, f / "add")->reason == "FLHAL_PLUGIN_FILES replaces the search");
   CHECK_FALSE(place(report, "/etc/flhal/plugins.d"));
+  input.plugin_files_source = "TORCH_FL_PLUGIN_FILES";   // the name that counted is told
+  LoadReport renamed;
+  CHECK(found(input, &renamed) == "b.json");
+  REQUIRE(place(renamed, f / "add"));
+  CHECK(place(renamed, f / "add")->reason == "TORCH_FL_PLUGIN_FILES replaces the search");
 }
 
 TEST_CASE("LOAD-06 search: the order in which a folder lists its entries decides nothing", "[core][search][LOAD-06]") {

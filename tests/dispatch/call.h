@@ -206,6 +206,7 @@ inline std::string report(const char* which) {
 // A setting for one scope.
 class Setting {
  public:
+  Setting(const char* key, const char* value, const char* back) : Setting(key, value) { old_ = back; }
   Setting(const char* key, const char* value) : key_(key) {
     flhal_config_get(key, [](void* ctx, const char* utf8, uint64_t n) { static_cast<std::string*>(ctx)->assign(utf8, n); },
                      &old_);

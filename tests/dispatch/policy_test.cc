@@ -136,6 +136,23 @@ TEST_CASE("policy: scopes go before the setting, per thread and per op", "[dispa
   CHECK_THAT(last_text(), Contains("valid are auto, warn and strict"));
 }
 
+TEST_CASE("policy: an op's own setting goes before the general one and after scopes, in every thread", "[dispatch][policy]") {
+  Tensor out;
+  Call call = host_call(ram(), &out);
+  {
+    Setting own("fallback_policy@relu", "strict", "default");
+    CHECK(call.run() == FLHAL_E_DENIED);
+    std::thread([&] { CHECK(call.run() == FLHAL_E_DENIED); }).join();
+    REQUIRE(flhal_fallback_push("auto", nullptr) == FLHAL_OK);
+    CHECK(call.run() == FLHAL_OK);
+    REQUIRE(flhal_fallback_pop() == FLHAL_OK);
+  }
+  CHECK(call.run() == FLHAL_OK);
+  Setting strict("fallback_policy", "strict");
+  Setting exempt("fallback_policy@relu", "auto", "default");
+  CHECK(call.run() == FLHAL_OK);
+}
+
 TEST_CASE("policy: warn says each op and reason once", "[dispatch][policy]") {
   flhal_report_reset("fallback");
   LogLines lines;
@@ -209,6 +226,10 @@ TEST_CASE("policy: log_level debug prints every operator's route", "[dispatch][a
   REQUIRE(Call{FLHAL_OP_EXP, {y}, {x}}.run() == FLHAL_OK);
   CHECK(lines.count("add on chip_a: native") == 2);
   CHECK(lines.count("exp on chip_a: kernel (native: the plugin declined: mock has") == 1);
+  uint64_t ticket = 0;
+  REQUIRE(flhal_fallback_enter(device_named("chip_a"), "aten::svd", "no flhal op", &ticket) == FLHAL_OK);
+  REQUIRE(flhal_fallback_leave(ticket, 0, 0, nullptr) == FLHAL_OK);
+  CHECK(lines.count("aten::svd on chip_a: fallback (no flhal op)") == 1);
 }
 
 TEST_CASE("reports: every name gives JSON, an unknown one lists them", "[dispatch][report]") {

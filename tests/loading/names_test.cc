@@ -114,6 +114,17 @@ TEST_CASE("LOAD-06 FLHAL_PLUGIN_FILES replaces the search, FLHAL_ADD_PLUGIN_FILE
   Scan s = scan(world);
   INFO(s.process.describe());
   CHECK(s.devices == std::vector<std::string>{"chip_a", "chip_b"});
+
+  SECTION("both under the TORCH_FL_ names too, where FLHAL_ wins") {
+    world.unset("FLHAL_ADD_PLUGIN_FILES");
+    world.set("TORCH_FL_PLUGIN_FILES", ram);
+    CHECK(scan(world).devices == std::vector<std::string>{"chip_a", "chip_b"});
+    world.unset("FLHAL_PLUGIN_FILES");
+    CHECK(scan(world).devices == std::vector<std::string>{"ram"});
+    world.unset("TORCH_FL_PLUGIN_FILES");
+    world.set("TORCH_FL_ADD_PLUGIN_FILES", mock);
+    CHECK(scan(world).devices == std::vector<std::string>{"chip_a", "chip_b", "ram"});
+  }
 }
 
 TEST_CASE("loading: the mock's script reaches it, and what it then lacks is emulated", "[loading][mock]") {

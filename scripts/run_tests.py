@@ -19,7 +19,7 @@ REPORTS = ROOT / "build" / "reports"
 # What the adapter is tested on: everything on the host plugin; what the adapter's runtime does also on ten slots without
 # addresses (ram) and on asynchronous chips whose memory the host cannot touch (mock).
 RUNTIME = ["test_copy.py", "test_autograd.py", "test_devices.py", "test_fallback.py", "test_random.py", "test_save.py",
-           "test_loss.py", "test_field_type.py"]
+           "test_loss.py", "test_field_type.py", "test_settings.py", "test_complex.py"]
 PYTHON_SUITES = [("host", [""]), ("ram", RUNTIME), ("mock", [*RUNTIME, "test_op_database.py"])]
 
 

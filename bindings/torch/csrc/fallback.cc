@@ -311,10 +311,8 @@ void run_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack, const
   check(flhal_fallback_enter(device_handle(device), info.name.c_str(), reason, &account.ticket), info.name.c_str());
   call.map();
   call.replace_arguments();
-  {
-    RandomScope random(info, op, stack, device);      // seeds what the operator draws from with our generator's state
-    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
-  }
+  if (info.generator_arg >= 0) give_cpu_generator(info, stack, device);
+  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
   call.unmap();
   call.follow_resizes();
   call.finish_results();

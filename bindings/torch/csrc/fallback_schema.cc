@@ -87,12 +87,15 @@ void read_schema(const c10::OperatorHandle& op, OpInfo& info) {
     }
     info.returns_arg.push_back(same);
   }
-  info.draws = op.hasTag(at::Tag::nondeterministic_seeded);
+  // The CPU's flash attention carries the tag and refuses every dropout: it draws nothing.
+  const bool draws = op.hasTag(at::Tag::nondeterministic_seeded) && base != "aten::_scaled_dot_product_flash_attention_for_cpu";
   const bool collective = base.rfind("c10d::", 0) == 0 || base.rfind("_c10d_functional", 0) == 0;
   if (collective) {
     info.refusal = Refusal::kAsync;
   } else if (view) {
     info.refusal = Refusal::kView;
+  } else if (draws && info.generator_arg < 0) {
+    info.refusal = Refusal::kDraws;
   } else if (!any_tensor) {
     info.refusal = Refusal::kFactory;
   } else if (!op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU)) {
@@ -142,6 +145,10 @@ void raise_refusal(const OpInfo& info, const char* reason) {
       break;
     case Refusal::kAsync:
       why = "it may finish after it returns; move the tensors to the CPU for it, or use a process group for this device";
+      break;
+    case Refusal::kDraws:
+      why = "it draws from the CPU's default generator, which no seed of this device governs and which other threads are using; "
+            "draw on the CPU and move the result, or give the operator a Generator argument";
       break;
     case Refusal::kNoCpuKernel:
       why = "PyTorch has no CPU kernel for it either";

@@ -9,13 +9,12 @@
 
 namespace torch_fl {
 
-enum class Refusal : uint8_t { kNone, kView, kFactory, kAsync, kNoCpuKernel };
+enum class Refusal : uint8_t { kNone, kView, kFactory, kAsync, kDraws, kNoCpuKernel };
 
 struct OpInfo {
   c10::OperatorName op{"", ""};
   std::string name;                        // "aten::softplus.out"
   Refusal refusal = Refusal::kNone;
-  bool draws = false;                      // takes random numbers
   int generator_arg = -1;
   std::vector<bool> written;               // per argument: its memory (or that of its list's members) is written
   std::vector<bool> may_be_cpu;            // per argument: a CPU tensor with dimensions is legal beside device tensors

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -112,6 +113,32 @@ def fresh(plugin, tmp_path):
         return Result(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+@pytest.fixture
+def site(tmp_path):
+    """A folder like site-packages after the wheel's installation: command line, autoload entry point, adapter, libflhal."""
+    root, built = tmp_path / "site", package_root()
+    sources = REPOSITORY / "bindings" / "torch"
+    for name in ("torch_fl_cli", "torch_fl_autoload"):
+        shutil.copytree(sources / name, root / name)
+    shutil.copytree(sources / "torch_fl", root / "torch_fl")
+    (root / "torch_fl" / "lib").mkdir()
+    if built is not None:
+        (extension,) = (built / "torch_fl").glob("_C_*.so")
+        (library,) = (p for p in [*built.parents[1].glob("src/libflhal.so.1"), *built.glob("torch_fl/lib/libflhal.so.1")][:1])
+    else:
+        import torch_fl
+
+        (extension,) = pathlib.Path(torch_fl.__file__).parent.glob("_C_*.so")
+        library = extension.parent / "lib" / "libflhal.so.1"
+    (root / "torch_fl" / extension.name).symlink_to(extension)
+    (root / "torch_fl" / "lib" / "libflhal.so.1").symlink_to(library)
+    info = root / "torch_fl-0.1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: torch-fl\nVersion: 0.1.0\n")
+    (info / "entry_points.txt").write_text("[torch.backends]\ntorch_fl = torch_fl_autoload:autoload\n")
+    return root
 
 
 @pytest.fixture

@@ -137,24 +137,6 @@ def test_streams_and_events(dev):
     assert begin.elapsed_time(end) >= 0 and end.query()
 
 
-def test_settings_have_setters_and_getters(dev):
-    for name, value in {"fallback_threshold": 0.25, "async_level": 0, "log_level": "error"}.items():
-        get, put = getattr(torch_fl, "get_" + name), getattr(torch_fl, "set_" + name)
-        before = get()
-        put(value)
-        assert get() == value
-        put(before)
-        with pytest.raises(ValueError):
-            put("nonsense")
-    before = torch_fl.get_memory_pool_size()
-    for size in ("0.7", "70%", "8GiB"):
-        torch_fl.set_memory_pool_size(size)
-    torch_fl.set_memory_pool_size(before)
-    with pytest.raises(ValueError):
-        torch_fl.set_memory_pool_size("many")
-    assert isinstance(torch_fl.get_plugin_path(), str)
-
-
 @pytest.mark.plugins("mock")
 def test_DEV_01_the_operands_decide_not_the_current_device(dev):
     x = torch.arange(4.0, device="fl_device:1")

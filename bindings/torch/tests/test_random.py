@@ -110,3 +110,79 @@ def test_RNG_02_fork_rng(dev):
 def test_seed_before_the_device_is_first_used(fresh):
     script = "import torch, torch_fl\ntorch.manual_seed(3)\nprint(torch.rand(3, device='fl_device').tolist())"
     assert fresh(script).ok().out == fresh(script).ok().out
+
+
+BAD = {
+    "uniform_": lambda t: t.uniform_(2, 1), "uniform_wide": lambda t: t.uniform_(-3e38, 3e38), "normal_": lambda t: t.normal_(0, -1),
+    "bernoulli_": lambda t: t.bernoulli_(1.5), "random_": lambda t: t.random_(3, 3), "exponential_": lambda t: t.exponential_(-1),
+    "geometric_": lambda t: t.geometric_(0), "cauchy_": lambda t: t.cauchy_(0, -1), "log_normal_": lambda t: t.log_normal_(0, -1),
+    "multinomial": lambda t: torch.multinomial(t, 9), "randint": lambda t: torch.randint(5, 2, (3,), device=t.device),
+    "random_int8": lambda t: t.to(torch.int8).random_(0, 300), "random_uint8": lambda t: t.to(torch.uint8).random_(-1, 3),
+    "random_complex": lambda t: t.to(torch.complex64).random_(0, 3), "uniform_int": lambda t: t.long().uniform_(),
+    "uniform_empty_int": lambda t: t.long()[:0].uniform_(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_arguments_that_the_cpu_refuses_are_refused(dev, name):
+    errors = []
+    for where in ("cpu", dev):
+        with pytest.raises(RuntimeError) as caught:
+            BAD[name](torch.ones(4, device=where))
+        errors.append(str(caught.value))
+    assert errors[0].split(":")[0][:30] == errors[1].split(":")[0][:30]
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_complex_numbers_are_drawn_part_by_part(dev, dtype):
+    torch.manual_seed(4)
+    u = torch.rand(20000, dtype=dtype, device=dev).cpu()
+    z = torch.randn(20000, dtype=dtype, device=dev).cpu()
+    for part in (u.real, u.imag):
+        assert 0 <= part.min() and part.max() < 1 and abs(part.mean() - 0.5) < 0.02
+    assert not u.real.equal(u.imag)
+    for part in (z.real, z.imag):                       # together variance 1
+        assert abs(part.mean()) < 0.03 and abs(part.var() - 0.5) < 0.03
+    v = torch.zeros(4, 6, dtype=dtype, device=dev)
+    v.t()[::2].uniform_()
+    assert v.cpu()[:, 1::2].eq(0).all() and v.cpu()[:, ::2].ne(0).all()
+
+
+def test_RNG_01_other_threads_cpu_numbers_are_not_disturbed(dev):
+    import threading
+
+    torch.manual_seed(8)
+    want = [torch.rand(3) for _ in range(400)]
+    stop = threading.Event()
+
+    def draw_on_the_chip():                             # by fallback: the CPU's operators with a generator of ours
+        while not stop.is_set():
+            torch.poisson(torch.ones(4, device=dev))
+            torch.multinomial(torch.ones(4, device=dev), 2)
+            torch.nn.functional.dropout(torch.ones(4, device=dev))
+
+    threads = [threading.Thread(target=draw_on_the_chip) for _ in range(2)]
+    torch.manual_seed(8)
+    [t.start() for t in threads]
+    got = [torch.rand(3) for _ in range(400)]
+    stop.set()
+    [t.join() for t in threads]
+    assert all(a.equal(b) for a, b in zip(want, got))
+
+
+def test_FALL_04_an_operator_that_draws_without_a_generator_is_refused(dev):
+    from torch.library import Library
+
+    library = Library("fl_test_draw", "DEF")
+    library.define("noise(Tensor x) -> Tensor", tags=[torch.Tag.nondeterministic_seeded])
+    library.define("noise_by(Tensor x, Generator? generator=None) -> Tensor", tags=[torch.Tag.nondeterministic_seeded])
+    library.impl("noise", lambda x: x + torch.rand(x.shape), "CPU")
+    library.impl("noise_by", lambda x, generator=None: x + torch.rand(x.shape, generator=generator), "CPU")
+    x = torch.zeros(3, device=dev)
+    with pytest.raises(NotImplementedError, match="fl_test_draw::noise.*policy.*default generator"):
+        torch.ops.fl_test_draw.noise(x)
+    torch.manual_seed(2)
+    a = torch.ops.fl_test_draw.noise_by(x)
+    torch.manual_seed(2)
+    assert torch.ops.fl_test_draw.noise_by(x).cpu().equal(a.cpu())
+    library._destroy()

@@ -6,13 +6,18 @@ import pathlib
 
 
 def path():
-    base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
-    return pathlib.Path(base) / "flhal" / "device.json"
+    """Where the choice is kept; None for a user without a home folder."""
+    base = os.environ.get("XDG_CONFIG_HOME", "")
+    if not os.path.isabs(base):                          # a relative one is none, as the XDG specification says
+        base = os.path.join(os.path.expanduser("~"), ".config")
+    return pathlib.Path(base) / "flhal" / "device.json" if os.path.isabs(base) else None
 
 
 def keep(name, uuid):
     """Writes the choice; a reader never sees half a file."""
     target = path()
+    if target is None:
+        raise OSError("torch_fl: the choice cannot be kept, for this user has no home folder; set HOME or XDG_CONFIG_HOME")
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
     temporary.write_text(json.dumps({"name": name, "uuid": uuid}) + "\n")
@@ -21,14 +26,17 @@ def keep(name, uuid):
 
 
 def forget():
-    path().unlink(missing_ok=True)
+    target = path()
+    if target is not None:
+        target.unlink(missing_ok=True)
 
 
 def kept():
     """{"name": ..., "uuid": ...} or None. A file that cannot be read counts as none: a choice is a convenience."""
     try:
-        choice = json.loads(path().read_text())
-    except (OSError, ValueError):
+        target = path()
+        choice = None if target is None else json.loads(target.read_text())
+    except (OSError, ValueError, RecursionError):
         return None
     return choice if isinstance(choice, dict) and isinstance(choice.get("name"), str) else None
 

@@ -50,8 +50,16 @@ def reset():
     _traffic.forget()
 
 
-def _overloads(op):
-    """All names under which an operator is asked for: 'softplus' -> ['aten::softplus', 'aten::softplus.out']."""
+def _library_ops():
+    rows = json.loads(_C.report("ops"))
+    return {row["name"] for row in rows["ops"]}
+
+
+def overloads_of(op):
+    """All names under which an operator is asked for: 'aten::relu' -> ['aten::relu', 'aten::relu.out', 'relu'].
+
+    The last is the library's own op, which the host route names. A bare name means all operators of that base name.
+    """
     import torch
 
     if isinstance(op, torch._ops.OpOverload):
@@ -65,15 +73,19 @@ def _overloads(op):
         if "." in name:
             return [qualified]
         packet = getattr(getattr(torch.ops, namespace), name, None)
+        if "::" not in op and (packet is not None or op in _library_ops()):
+            return [op]
         if packet is None:
-            raise ValueError(f"torch_fl.fallback: there is no operator {op!r}; name it as the fallback report does, e.g. 'aten::softplus'")
-    return [qualified + ("" if o == "default" else "." + o) for o in packet.overloads()]
+            raise ValueError(f"torch_fl: there is no operator {op!r}; name it as the fallback report does, e.g. 'aten::softplus'")
+    names = [qualified + ("" if o == "default" else "." + o) for o in packet.overloads()]
+    bare = qualified.partition("::")[2]
+    return names + ([bare] if qualified.startswith("aten::") and bare in _library_ops() else [])
 
 
 @contextlib.contextmanager
 def fallback(policy, op=None):
     """A policy for this thread inside the block: 'auto', 'warn' or 'strict'; with `op` only for that operator (all overloads)."""
-    names = [None] if op is None else _overloads(op)
+    names = [None] if op is None else overloads_of(op)
     pushed = 0
     try:
         for name in names:
@@ -95,12 +107,14 @@ def _size(n):
         n /= 1024
 
 
-def memory_summary(device=None):
-    """A table of one chip's memory: what tensors asked for, what blocks and slabs they occupy, the ceiling."""
+def memory_summary(device=None, as_dict=False):
+    """A table of one chip's memory: what tensors asked for, what blocks and slabs they occupy, the ceiling. As a dict: bytes."""
     from ._devices import Device, index_of
 
     chip = Device(index_of(device))
     s = _C.memory_stats(int(chip))
+    if as_dict:
+        return dict(s)
     rows = [
         ("requested by tensors", s["requested"], s["requested_peak"]),
         ("allocated in blocks", s["allocated"], s["allocated_peak"]),

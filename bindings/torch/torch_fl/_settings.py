@@ -12,14 +12,26 @@ def _set(key, value):
 
 
 def set_fallback_policy(policy, op=None):
-    """'auto': CPU operators stand in and are counted; 'warn': also say so; 'strict': refuse, naming the operator."""
-    if op is not None:
-        raise ValueError("torch_fl.set_fallback_policy: a policy for one operator is a scope: with torch_fl.fallback('strict', op='softplus')")
-    _set("fallback_policy", str(policy))
+    """'auto': CPU operators stand in and are counted; 'warn': also say so; 'strict': refuse, naming the operator.
+
+    With `op` only for that operator (all its overloads, or the one named), before the general policy; policy None takes it back.
+    """
+    if op is None:
+        _set("fallback_policy", str(policy))
+        return
+    from ._reports import overloads_of
+
+    for name in overloads_of(op):
+        _set("fallback_policy@" + name, "default" if policy is None else str(policy))
 
 
-def get_fallback_policy():
-    return _C.config_get("fallback_policy")
+def get_fallback_policy(op=None):
+    """The policy in force, or that of one operator when it has one of its own."""
+    if op is None:
+        return _C.config_get("fallback_policy")
+    from ._reports import overloads_of
+
+    return _C.config_get("fallback_policy@" + overloads_of(op)[0])
 
 
 def set_fallback_threshold(share):
@@ -41,8 +53,14 @@ def set_memory_pool_size(size, device=None):
     _set(key, str(size))
 
 
-def get_memory_pool_size():
-    return _C.config_get("memory_pool_size")
+def get_memory_pool_size(device=None):
+    """The ceiling of all chips, or of one that has its own."""
+    key = "memory_pool_size"
+    if device is not None:
+        from ._devices import Device, index_of
+
+        key += "@" + Device(index_of(device)).name
+    return _C.config_get(key)
 
 
 def set_async_level(level):

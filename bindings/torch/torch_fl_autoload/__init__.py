@@ -40,10 +40,10 @@ def autoload() -> None:
         if any(getattr(torch, name).is_available() for name in ("cuda", "xpu", "mps", "mtia") if hasattr(torch, name)):
             return
         import torch_fl  # noqa: F401
-    except BaseException as error:  # noqa: BLE001: a KeyboardInterrupt aside, nothing of ours may reach `import torch`
-        if isinstance(error, (KeyboardInterrupt, SystemExit)):
-            raise
-        _failure = str(error)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001: nothing of ours may reach `import torch`, an exit least of all
+        _failure = str(error) if isinstance(error, Exception) else repr(error)
         try:
             import torch
 

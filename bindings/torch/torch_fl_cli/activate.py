@@ -4,7 +4,7 @@ import importlib.util
 
 import click
 
-from torch_fl_cli.library import Library, package_folder
+from torch_fl_cli.library import FlhalError, Library, package_folder
 
 
 def choice_module():
@@ -31,5 +31,8 @@ def activate(name: str | None, clear: bool) -> None:
     library.device_count()
     index = library.device_find(name)
     device = next(row for row in library.report("devices")["devices"] if int(row["index"]) == index)
-    path = choice.keep(device["name"], device["uuid"])
+    try:
+        path = choice.keep(device["name"], device["uuid"])
+    except OSError as error:
+        raise FlhalError(f"the choice cannot be kept: {error}; make that folder writable, or set XDG_CONFIG_HOME or TORCH_FL_DEVICE") from error
     click.echo(f"{device['name']} is the default device of later processes (kept in {path})")

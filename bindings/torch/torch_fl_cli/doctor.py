@@ -39,7 +39,10 @@ def examine() -> dict:
     check("torch against the adapter", torch or "not installed", f"torch {wanted}", minor in minors,
           f"pip install 'torch=={minors[-1]}.*'" if minors else "pip install --force-reinstall torch-fl")
 
-    versions = {"torch": torch, "torch-fl": installed("torch-fl"), "python": platform.python_version(),
+    adapter = installed("torch-fl")
+    check("adapter", f"torch-fl {adapter}" if adapter else "torch-fl is no installed package", f"python {platform.python_version()}",
+          True, "")
+    versions = {"torch": torch, "torch-fl": adapter, "python": platform.python_version(),
                 "adapter_for_torch": minors}
     plugins = []
     try:
@@ -49,12 +52,13 @@ def examine() -> dict:
         load = library.report("load")
         abi = load["plugin_abi"]
         versions["plugin_abi"] = f"{abi['oldest']} to {abi['newest']}"
-        check("libflhal", versions["core_abi"], "loads", True, "")
+        check("libflhal", f"ABI {versions['core_abi']}", "loads", True, "")
         for plugin in load["plugins"]:
             ok = plugin["status"] != "refused"
             plugins.append(plugin)
             check(f"plugin {plugin.get('id') or plugin['path']}",
-                  f"version {plugin.get('version', '?')}, ABI {plugin.get('abi', '?')}" if ok else plugin.get("reason", ""),
+                  plugin.get("reason", "") if plugin["status"] in ("refused", "duplicate")
+                  else f"version {plugin.get('version', '?')}, ABI {plugin.get('abi', '?')}",
                   f"plugin ABI {versions['plugin_abi']}", ok, plugin.get("remedy", ""))
         count = int(load["devices"])
         check("devices", str(count), "1 or more", count > 0, "pip install torch-fl-plugin-host; torch-fl scan says more")
@@ -83,7 +87,7 @@ def doctor(as_json: bool) -> None:
         console.print(table)
         for check in result["checks"]:
             if not check["ok"]:
-                console.print(f"\n{check['what']}: {check['found']}\n    do: {check['remedy']}", markup=False)
+                console.print(f"\n{check['what']}: {check['found']}\n    do: {check['remedy']}", markup=False, soft_wrap=True)
         if healthy:
             console.print("everything meets")
     raise SystemExit(0 if healthy else 1)

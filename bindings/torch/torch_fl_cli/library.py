@@ -2,6 +2,7 @@
 
 import ctypes
 import json
+import os
 import pathlib
 
 TEXT_FN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_char), ctypes.c_uint64)
@@ -33,6 +34,8 @@ class Library:
         self._lib.flhal_device_find.argtypes = [ctypes.c_char_p, ctypes.POINTER(ctypes.c_uint32)]
         self._lib.flhal_version.restype = ctypes.c_uint32
         self._lib.flhal_device_count.restype = ctypes.c_uint32
+        if not any(os.environ.get(prefix + "LOG_LEVEL") for prefix in ("FLHAL_", "TORCH_FL_")):
+            self._lib.flhal_config_set(b"log_level", b"error")  # what would be logged is printed, with its remedy
 
     def last_error(self) -> str:
         text = ctypes.create_string_buffer(16384)

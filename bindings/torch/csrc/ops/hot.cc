@@ -149,8 +149,11 @@ bool ours_alone(c10::DispatchKeySet keys) {
   return (keys & c10::after_ADInplaceOrView_keyset) == ours;
 }
 bool untracked(const at::Tensor& t) { return t.unsafeGetTensorImpl()->autograd_meta() == nullptr; }
+// Without PythonDispatcher, which has been asked already: torch.compile's tracing turns it on, and it would choose this kernel
+// again, for ever. Keys below autograd leave it out in the same way.
 c10::DispatchKeySet usual_way(c10::DispatchKeySet keys) {
-  return keys.remove(c10::DispatchKey::AutogradPrivateUse1) | c10::DispatchKeySet(c10::DispatchKey::AutogradOther);
+  return keys.remove(c10::DispatchKey::AutogradPrivateUse1).remove(c10::DispatchKey::PythonDispatcher) |
+         c10::DispatchKeySet(c10::DispatchKey::AutogradOther);
 }
 
 template <class Op, auto kKernel>

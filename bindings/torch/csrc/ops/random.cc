@@ -5,7 +5,9 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/argsort.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/view_as_real.h>
 
+#include <cmath>
 #include <limits>
 
 #include "csrc/copy.h"
@@ -60,6 +62,41 @@ int64_t full_range(c10::ScalarType type) {
   }
 }
 
+// The refusals of torch's CPU operators; their Meta functions do not check.
+void check_uniform(const at::Tensor& self, double from, double to) {
+  const c10::ScalarType type = c10::toRealValueType(self.scalar_type());
+  TORCH_CHECK_NOT_IMPLEMENTED(c10::isFloatingType(type), "\"check_uniform_bounds\" not implemented for '", c10::toString(type), "'");
+  const double largest = type == at::kHalf     ? 65504.0
+                         : type == at::kDouble ? std::numeric_limits<double>::max()
+                         : type == at::kBFloat16 ? static_cast<double>(std::numeric_limits<c10::BFloat16>::max())
+                                               : static_cast<double>(std::numeric_limits<float>::max());
+  TORCH_CHECK(from >= -largest && from <= largest, "from is out of bounds for ", type);
+  TORCH_CHECK(to >= -largest && to <= largest, "to is out of bounds for ", type);
+  TORCH_CHECK(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
+  TORCH_CHECK(to - from <= largest, "uniform_ expects to-from <= std::numeric_limits<", c10::toString(type),
+              ">::max(), but found to=", to, " and from=", from, " which result in to-from to exceed the limit");
+}
+
+void check_probability(double p) {
+  TORCH_CHECK(0 <= p && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
+}
+
+// random_ draws whole numbers: those that the dtype can hold, integers exactly.
+void check_random_range(c10::ScalarType type, int64_t from, int64_t to) {
+  TORCH_CHECK(from < to, "random_ expects 'from' to be less than 'to', but got from=", from, " >= to=", to);
+  TORCH_CHECK(!c10::isComplexType(type), "check_random_bounds handles only integral, floating-point and boolean types");
+  if (c10::isFloatingType(type)) return;
+  const int bits = static_cast<int>(c10::elementSize(type)) * 8;
+  const bool is_signed = c10::isSignedType(type);
+  const int64_t highest = type == at::kBool ? 1 : bits == 64 ? std::numeric_limits<int64_t>::max() : (int64_t{1} << (is_signed ? bits - 1 : bits)) - 1;
+  const int64_t lowest = !is_signed ? 0 : bits == 64 ? std::numeric_limits<int64_t>::min() : -highest - 1;
+  TORCH_CHECK(from >= lowest && from <= highest, "from is out of bounds for ", caffe2::TypeMeta::fromScalarType(type));
+  TORCH_CHECK(to - 1 >= lowest && to - 1 <= highest, "to - 1 is out of bounds for ", caffe2::TypeMeta::fromScalarType(type));
+}
+
+// A complex tensor is drawn as its real and imaginary parts.
+at::Tensor parts_of(const at::Tensor& t) { return t.is_complex() ? at::view_as_real(t) : t; }
+
 // out = x * mask * scale
 bool scaled_mask(Frame& f, const at::Tensor& out, const at::Tensor& x, const at::Tensor& mask, double scale) {
   OpCall call(FLHAL_OP_ADDCMUL, out.scalar_type());
@@ -71,23 +108,12 @@ bool scaled_mask(Frame& f, const at::Tensor& out, const at::Tensor& x, const at:
   return f.submit(call);
 }
 
-// torch checks these in the kernels of each backend, so no Meta kernel does it for us.
-void check_range(double from, double to, at::ScalarType type) {
-  const double most = AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, type, "uniform_", [] {
-    return static_cast<double>(std::numeric_limits<scalar_t>::max());
-  });
-  TORCH_CHECK(from >= -most && from <= most, "uniform_: from is out of bounds for ", type, ": ", from);
-  TORCH_CHECK(to >= -most && to <= most, "uniform_: to is out of bounds for ", type, ": ", to);
-  TORCH_CHECK(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
-  TORCH_CHECK(to - from <= most, "uniform_: to - from is more than ", type, " can hold: from=", from, ", to=", to);
-}
-
 }  // namespace
 
 // uniform_(self, from, to, generator)
 bool uniform(Frame& f) {
-  const at::Tensor& self = f.result();
-  check_range(f.args[1].toDouble(), f.args[2].toDouble(), self.scalar_type());
+  check_uniform(f.result(), f.args[1].toDouble(), f.args[2].toDouble());
+  const at::Tensor self = parts_of(f.result());
   if (self.numel() == 0) return true;
   flhal_philox p = take(f, f.args[3], self.numel());
   return draw_uniform(f, self, p, f.args[1].toDouble(), f.args[2].toDouble()) || refuse(f, "no device kernel draws it");
@@ -95,20 +121,23 @@ bool uniform(Frame& f) {
 
 // normal_(self, mean, std, generator)
 bool normal(Frame& f) {
-  const at::Tensor& self = f.result();
+  const at::Tensor self = parts_of(f.result());
   if (self.numel() == 0) return true;
   flhal_philox p = take(f, f.args[3], self.numel());
+  // Of a complex number each part has half the variance.
+  const double deviation = f.args[2].toDouble() / (f.result().is_complex() ? std::sqrt(2.0) : 1.0);
   OpCall call(FLHAL_OP_NORMAL, self.scalar_type());
   call.out(self);
   call.attr(FLHAL_ATTR_NORMAL_PHILOX, &p);
   call.attr(FLHAL_ATTR_NORMAL_MEAN, f.args[1].toDouble(), true);
-  call.attr(FLHAL_ATTR_NORMAL_STD, f.args[2].toDouble(), true);
+  call.attr(FLHAL_ATTR_NORMAL_STD, deviation, true);
   return f.submit(call) || refuse(f, "no device kernel draws it");
 }
 
 // bernoulli_.float(self, p, generator)
 bool bernoulli(Frame& f) {
   const at::Tensor& self = f.result();
+  check_probability(f.args[1].toDouble());
   if (self.numel() == 0) return true;
   flhal_philox p = take(f, f.args[2], self.numel());
   return draw_bernoulli(f, self, p, f.args[1].toDouble()) || refuse(f, "no device kernel draws it");
@@ -133,7 +162,6 @@ bool bernoulli_by(Frame& f) {
 // random_(self, generator), random_.to(self, to, generator), random_.from(self, from, to?, generator)
 bool random_int(Frame& f) {
   const at::Tensor& self = f.result();
-  if (self.numel() == 0) return true;
   const uint32_t n = f.n_inputs();
   int64_t from = 0, to = full_range(self.scalar_type());
   if (n == 3) to = f.args[1].toInt();
@@ -141,6 +169,8 @@ bool random_int(Frame& f) {
     from = f.args[1].toInt();
     if (!f.args[2].isNone()) to = f.args[2].toInt();
   }
+  if (n > 2) check_random_range(self.scalar_type(), from, to);
+  if (self.numel() == 0) return true;
   flhal_philox p = take(f, f.args[n - 1], self.numel());
   OpCall call(FLHAL_OP_RANDINT, self.scalar_type());
   call.out(self);
@@ -153,6 +183,7 @@ bool random_int(Frame& f) {
 // exponential_(self, lambd, generator): -log(u) / lambd with u in (0, 1]
 bool exponential(Frame& f) {
   const at::Tensor& self = f.result();
+  TORCH_CHECK(f.args[1].toDouble() > 0.0, "exponential_ expects lambda > 0.0, but found lambda=", f.args[1].toDouble());
   if (self.numel() == 0) return true;
   flhal_philox p = take(f, f.args[2], self.numel());
   const bool wide = self.scalar_type() == at::kDouble;

@@ -30,7 +30,9 @@ def test_scan_lists_the_devices(command, plugin):
     done = command("scan")
     lines = done.stdout.splitlines()
     assert done.returncode == 0 and lines[0] == "Detected devices:" and done.stderr == ""
-    assert [line.startswith(want) for line, want in zip(lines[1:], CHIPS[plugin], strict=True)] == [True] * len(CHIPS[plugin])
+    *devices, default = lines[1:]
+    assert [line.startswith(want) for line, want in zip(devices, CHIPS[plugin], strict=True)] == [True] * len(CHIPS[plugin])
+    assert default.startswith(f"Default: {CHIPS[plugin][0].split()[1].rstrip(':')}, ")
 
 
 def test_scan_then_tells_what_did_not_load_why_and_the_remedy(command, plugin, tmp_path):

@@ -10,6 +10,9 @@
 
 namespace flhal::test {
 
+// Sanitizers make everything ten times slower, and what they look for shows in the first rounds.
+inline constexpr int kFewer = FLHAL_TEST_SANITIZE[0] ? 10 : 1;
+
 class Level {
  public:
   explicit Level(const char* level) { REQUIRE_OK(config_set("async_level", level)); }

@@ -116,9 +116,9 @@ TEST_CASE("MEM-05 steps: 10,000 steps over two makers' chips leave nothing behin
   Level two("2");
   Stream *a = *make_stream(chip("ram"), 0), *b = *make_stream(chip("chip_a"), 0);
   int i = 0;
-  while (i < 1000) one_step(i++, a, b);
+  while (i < 1000 / kFewer) one_step(i++, a, b);
   Alive before = alive_now();
-  while (i < 10000) one_step(i++, a, b);
+  while (i < 10000 / kFewer) one_step(i++, a, b);
   Alive after = alive_now();
   CHECK(after.blocks == before.blocks);
   CHECK(after.bytes == before.bytes);

@@ -405,7 +405,7 @@ TEST_CASE("worker: the level is switched at any time, from several threads at wo
     });
   }
   const char* levels[] = {"2", "1", "2", "0"};
-  for (int i = 0; i < 120; ++i) {
+  for (int i = 0; i < 120 / kFewer; ++i) {
     REQUIRE_OK(config_set("async_level", levels[i % 4]));
     int seen = rounds;
     while (rounds < seen + 3 && wrong == 0) std::this_thread::yield();

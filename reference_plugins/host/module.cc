@@ -69,27 +69,40 @@ flhal_status function_get(flhal_p_module* module, const char* name, flhal_p_func
   return FLHAL_OK;
 }
 
+// The refusals of launch, apart from it: their texts would cost every launch a larger frame.
+[[gnu::noinline]] static flhal_status refuse_launch(flhal_p_device* device, const flhal_p_launch_v1* l) {
+  return fail(device->plugin, FLHAL_E_INVALID,
+              fmt::format("host: launch of {} x {} x {} groups with {} arguments; the dialect " FLHAL_DIALECT_HOST
+                          " splits groups[0] only and takes at most {} arguments",
+                          l->groups[0], l->groups[1], l->groups[2], l->n_args, kMaxArgs));
+}
+[[gnu::noinline]] static flhal_status refuse_argument(flhal_p_device* device, uint32_t i, uint32_t kind) {
+  return fail(device->plugin, FLHAL_E_UNSUPPORTED,
+              fmt::format("host: argument {} of a launch has kind {}; the dialect " FLHAL_DIALECT_HOST
+                          " has values and memory, no work-group memory", i, kind));
+}
+
 flhal_status launch(flhal_p_device* device, flhal_p_stream*, const flhal_p_launch_v1* l) {
-  if (l->n_args > kMaxArgs || l->groups[1] > 1 || l->groups[2] > 1)
-    return fail(device->plugin, FLHAL_E_INVALID,
-                fmt::format("host: launch of {} x {} x {} groups with {} arguments; the dialect " FLHAL_DIALECT_HOST
-                            " splits groups[0] only and takes at most {} arguments",
-                            l->groups[0], l->groups[1], l->groups[2], l->n_args, kMaxArgs));
+  if (l->n_args > kMaxArgs || l->groups[1] > 1 || l->groups[2] > 1) return refuse_launch(device, l);
   const void* argv[kMaxArgs];   // not initialised: only n_args of it are written and read
   const char* at = reinterpret_cast<const char*>(l->args);
   for (uint32_t i = 0; i < l->n_args; ++i, at += l->arg_stride) {
     auto& arg = *reinterpret_cast<const flhal_p_arg*>(at);
-    if (arg.kind == FLHAL_ARG_VALUE) argv[i] = arg.value;
-    else if (arg.kind == FLHAL_ARG_MEMORY)
-      argv[i] = arg.address ? reinterpret_cast<const void*>(arg.address) : arg.memory ? arg.memory->base + arg.offset : nullptr;
-    else
-      return fail(device->plugin, FLHAL_E_UNSUPPORTED,
-                  fmt::format("host: argument {} of a launch has kind {}; the dialect " FLHAL_DIALECT_HOST
-                              " has values and memory, no work-group memory", i, arg.kind));
+    if (__builtin_expect(arg.kind == FLHAL_ARG_MEMORY, 1)) {
+      argv[i] = reinterpret_cast<const void*>(arg.address);
+      if (__builtin_expect(arg.address == 0 && arg.memory != nullptr, 0)) argv[i] = arg.memory->base + arg.offset;
+    } else if (arg.kind == FLHAL_ARG_VALUE) {
+      argv[i] = arg.value;
+    } else {
+      return refuse_argument(device, i, arg.kind);
+    }
   }
   const flhal_host_kernel run = l->function->run;
   const uint64_t groups = l->groups[0];
-  if (groups == 0) return FLHAL_OK;
+  if (groups <= 1) {                     // the small calls, without asking OpenMP anything
+    if (groups == 1) run(argv, 0, 1);
+    return FLHAL_OK;
+  }
   for_ranges(groups, [&](uint64_t first, uint64_t count) { run(argv, first, count); });
   return FLHAL_OK;
 }

@@ -18,11 +18,11 @@
 
 namespace flhal {
 
-inline constexpr uint32_t kMaxFast = 3;   // operands
-
+// The plan of the call, the places of its N operands and what else a route is told. nullptr: run_call must see it.
 template <uint32_t N>
 [[gnu::always_inline]] inline Plan* find_plan(const flhal_op_call* call, const opset::OpDef* def, Device* device,
-                                              ThreadState& thread, flhal_op_call_v1& out, flhal_tensor_v1* tensors) {
+                                              ThreadState& thread, flhal_tensor_v1* places, uint64_t* out_elements,
+                                              uint32_t* out_alias) {
   const flhal_tensor* t = call->tensors;
   const flhal_tensor& first = t[0];
   const uint64_t kind = kind_of(first);
@@ -37,7 +37,9 @@ template <uint32_t N>
   for (uint32_t i = 1; i < N; ++i) {
     if (kind_of(t[i]) != kind) return nullptr;   // first of all: the rank says how far sizes may be read
     flags |= t[i].flags;
-    different |= view_difference(t[i].sizes, t[i].strides, first.sizes, first.strides, rank);
+    // Callers that know their operands to be alike, the torch adapter for one, give the same arrays for all.
+    if (t[i].sizes != first.sizes || t[i].strides != first.strides)
+      different |= view_difference(t[i].sizes, t[i].strides, first.sizes, first.strides, rank);
   }
   const uint64_t bytes = elements * element, begin = first.address;
   if (flags || any_bit(different) || bytes >> 31) return nullptr;
@@ -45,8 +47,7 @@ template <uint32_t N>
 #pragma GCC unroll 4
   for (uint32_t i = 0; i < N; ++i) {
     uint64_t address = t[i].address;
-    take_shape(tensors[i], t[i]);
-    if (!take_place(tensors[i], address, bytes, device)) return nullptr;
+    if (!take_place(places[i], address, bytes, device)) return nullptr;
     addresses |= address;
     if (i == 0) continue;
     uint64_t distance = address - begin;         // overlapping ranges: nearer than `bytes` on either side
@@ -59,7 +60,7 @@ template <uint32_t N>
 
   const uint64_t code = operand_code(first.dtype, rank, Layout::kDense, 0);
   const uint64_t word0 = key_word0(def->number, 1, call->compute_dtype, device->index);
-  const uint64_t word1 = key_word1(addresses, false, alias, N, call->flags);
+  const uint64_t word1 = key_word1(addresses, false, alias, N, 0);
   const uint64_t word2 = code | code << 32;
   constexpr uint32_t n_words = 2 + (N + 1) / 2;
   uint64_t hash = mix(mix(mix(kHashSeed, word0), word1), word2);
@@ -72,16 +73,36 @@ template <uint32_t N>
   uint64_t other_key = (key[0] ^ word0) | (key[1] ^ word1) | (key[2] ^ word2);
   if (n_words == 4) other_key |= key[3] ^ code;
   if (other_key) return nullptr;
+  *out_elements = elements;
+  *out_alias = alias ? FLHAL_ALIAS_EXACT : FLHAL_ALIAS_NONE;
+  return plan;
+}
 
+template <uint32_t N>
+[[gnu::always_inline]] inline bool run_hot(Stream* stream, const flhal_op_call* call, const opset::OpDef* def,
+                                           ThreadState& thread, Plan** out_plan, Status* done) {
+  flhal_tensor_v1 tensors[N];
+  uint64_t elements;
+  uint32_t alias;
+  Plan* plan = *out_plan = find_plan<N>(call, def, stream->device, thread, tensors, &elements, &alias);
+  if (__builtin_expect(plan == nullptr, 0)) return false;
+  if (plan->dense) {                   // the rest of the call would not be looked at
+    *done = plan->run_dense(stream, tensors, elements);
+    return true;
+  }
+  flhal_op_call_v1 out;
+#pragma GCC unroll 4
+  for (uint32_t i = 0; i < N; ++i) take_shape(tensors[i], call->tensors[i]);
   take_prefix(out, *call);
   out.struct_size = sizeof out;
   out.name = def->name;
   out.tensors = tensors;
   out.tensor_stride = sizeof(flhal_tensor_v1);
-  out.alias = alias ? FLHAL_ALIAS_EXACT : FLHAL_ALIAS_NONE;
-  out.flags = call->flags;
+  out.alias = alias;
+  out.flags = 0;                       // as the call's: run_call_hot saw to it
   out.reserved = 0;
-  return plan;
+  *done = plan->run_plain(stream, out);
+  return true;
 }
 
 // The call is a worker's to run, or its route withdrew and has written nothing: then the general way meets the refusal again
@@ -102,12 +123,11 @@ template <uint32_t N>
   if (__builtin_expect(head != kCallHead || call->next || !def || def->fast_counts != counts || call->n_attrs ||
                        call->tensor_stride != sizeof(flhal_tensor) || !call->compute_dtype || call->flags || !thread, 0))
     return run_call(stream, call);
-  flhal_op_call_v1 plain;
-  flhal_tensor_v1 tensors[kMaxFast];
-  Plan* plan = counts >> 32 == 2 ? find_plan<3>(call, def, stream->device, *thread, plain, tensors)
-                                 : find_plan<2>(call, def, stream->device, *thread, plain, tensors);
-  if (__builtin_expect(plan == nullptr, 0)) return run_call(stream, call);
-  Status done = plan->run_plain(stream, plain);
+  Plan* plan;
+  Status done;
+  const bool hit = counts >> 32 == 2 ? run_hot<3>(stream, call, def, *thread, &plan, &done)
+                                     : run_hot<2>(stream, call, def, *thread, &plan, &done);
+  if (__builtin_expect(!hit, 0)) return run_call(stream, call);
   if (__builtin_expect(done.ok(), 1)) {
     thread->count(plan->counter);
     return FLHAL_OK;

@@ -46,6 +46,7 @@ inline bool any_bit(Pair p) { return (p[0] | p[1]) != 0; }
     return (pair_at(sizes_a, d) ^ pair_at(sizes_b, d)) | (pair_at(strides_a, d) ^ pair_at(strides_b, d));
   };
   if (rank == 4) return differ(0) | differ(2);
+  if (rank == 1) return Pair{(sizes_a[0] ^ sizes_b[0]) | (strides_a[0] ^ strides_b[0]), 0};
   Pair different = {0, 0};
   if (rank & 1) different[0] = (sizes_a[rank - 1] ^ sizes_b[rank - 1]) | (strides_a[rank - 1] ^ strides_b[rank - 1]);
   for (uint32_t d = 0; d + 2 <= rank; d += 2) different |= differ(d);

@@ -21,6 +21,7 @@ struct Plan {
   uint32_t route = FLHAL_ROUTE_DECLINED;
   bool plain = false;                   // native or kernel route, without logging: run at once
   bool logs = false;                    // log_level was debug when it was made
+  bool dense = false;                   // has run_dense
   bool redirect = false;                // a class entry that only says: ask again with the exact key of `depends_on`
   uint64_t depends_on = 0;              // FLHAL_DEPENDS_*
   const opset::OpDef* def = nullptr;
@@ -33,6 +34,9 @@ struct Plan {
   virtual Status run(PreparedCall& p) = 0;
   // The same for plain plans, which need no more than this.
   virtual Status run_plain(Stream* stream, const flhal_op_call_v1& call);
+  // The same where all operands have one dtype and one dense shape, and there are no attributes: of the operands only the
+  // places (address, memory, offset) are read.
+  virtual Status run_dense(Stream* stream, const flhal_tensor_v1* places, uint64_t elements);
 
   void retain() { references.fetch_add(1, std::memory_order_relaxed); }
   void release() {

@@ -25,21 +25,26 @@ struct KernelRoutePlan final : Plan {
   std::unique_ptr<kernels::KernelPlan> kernel;
   flhal_p_function* function = nullptr;
   std::atomic<uint32_t> runs{0};               // of a text, until its code is on disk
+  const kernels::DenseForm* dense_form = nullptr;
 
   Status launch(Stream* stream, const flhal_op_call_v1& call, kernels::LaunchArgs& args) {
     kernel->arguments(call, args);
     flhal_p_launch_v1 launch;
-    launch.struct_size = sizeof launch;
-    launch.struct_type = FLHAL_ST_LAUNCH;
-    launch.next = nullptr;
-    launch.function = function;
     for (uint32_t d = 0; d < 3; ++d) {
       launch.groups[d] = args.groups[d];
       launch.group_size[d] = args.group_size[d];
     }
-    launch.local_bytes = 0;
     launch.args = args.args;
     launch.n_args = args.n_args;
+    return submit(stream, launch);
+  }
+
+  [[gnu::always_inline]] inline Status submit(Stream* stream, flhal_p_launch_v1& launch) {
+    launch.struct_size = sizeof launch;
+    launch.struct_type = FLHAL_ST_LAUNCH;
+    launch.next = nullptr;
+    launch.function = function;
+    launch.local_bytes = 0;
     launch.arg_stride = sizeof(flhal_p_arg);
     return stream->submit(def->name, [&](flhal_p_stream* queue) {
       return plugin_call(device->plugin->table.launch, device->handle, queue, &launch);
@@ -55,6 +60,25 @@ struct KernelRoutePlan final : Plan {
       keep_kernel_code(device, *kernel->text);
     if (__builtin_expect(kernel->can_fail, 0)) return run_checked(stream, call, args);
     return launch(stream, call, args);
+  }
+
+  Status run_dense(Stream* stream, const flhal_tensor_v1* places, uint64_t elements) override {
+    const kernels::DenseForm& form = *dense_form;
+    alignas(16) kernels::DenseParams params;
+    flhal_p_arg args[1 + kernels::kMaxPointwise];
+    flhal_p_launch_v1 launch;
+    form.set_elements(elements, params, &launch.groups[0]);
+    args[0] = {FLHAL_ARG_VALUE, sizeof params, &params, nullptr, 0, 0};
+    const uint32_t n = form.params.n_operands;
+    for (uint32_t k = 0; k < n; ++k) {
+      const flhal_tensor_v1& t = places[form.operand[k]];
+      args[1 + k] = {FLHAL_ARG_MEMORY, 0, nullptr, t.memory, t.offset, t.address};
+    }
+    launch.groups[1] = launch.groups[2] = 1;
+    launch.group_size[0] = launch.group_size[1] = launch.group_size[2] = 1;
+    launch.args = args;
+    launch.n_args = 1 + n;
+    return submit(stream, launch);
   }
 
   Status run_checked(Stream* stream, const flhal_op_call_v1& call, kernels::LaunchArgs& args) {
@@ -108,6 +132,8 @@ Plan* make_kernel_route_plan(const PreparedCall& p, Refusal& why) {
   plan->kernel = std::move(kernel);
   plan->function = function;
   plan->depends_on = plan->kernel->depends_on;
+  plan->dense_form = plan->kernel->text ? nullptr : plan->kernel->dense();   // texts tell of faults and keep their code: run_plain
+  plan->dense = plan->dense_form != nullptr;
   return plan;
 }
 

@@ -37,6 +37,10 @@ const char* route_name(uint32_t route) {
   return names[route];
 }
 
+Status Plan::run_dense(Stream*, const flhal_tensor_v1*, uint64_t) {
+  return fail(FLHAL_E_INTERNAL, "flhal_op_run: a plan without dense calls was asked for one");
+}
+
 Status Plan::run_plain(Stream*, const flhal_op_call_v1&) {
   return fail(FLHAL_E_INTERNAL, "flhal_op_run: {}: route {} is not plain", def->name, route_name(route));
 }

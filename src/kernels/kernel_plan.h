@@ -9,6 +9,7 @@
 #include <flhal/plugin.h>
 
 #include "kernels/kernel_fault.h"
+#include "kernels/params.h"
 #include "kernels/target.h"
 #include "kernels/text_kernel.h"
 
@@ -50,6 +51,18 @@ struct LaunchArgs {                     // on the caller's stack; not initialise
   uint32_t values_used;
 };
 
+// A kernel whose operands are all of one dtype and one dense shape: everything is known but how many elements there are.
+struct DenseForm {
+  DenseParams params;                   // argument 0
+  uint8_t operand[kMaxPointwise];       // of the call, for the arguments from 1 on
+  void set_elements(uint64_t n, DenseParams& of, uint64_t* groups) const {
+    of = params;
+    of.n = n;
+    of.dims[0].size = static_cast<int64_t>(n);
+    *groups = n <= params.chunk ? 1 : (n + params.chunk - 1) / params.chunk;
+  }
+};
+
 class KernelPlan {
  public:
   virtual ~KernelPlan() = default;
@@ -61,6 +74,9 @@ class KernelPlan {
   // groups[0] is 1 or more, also for an empty call; VALUE bytes are aligned to 16 and must stay so if copied. Threads that
   // run host kernels need 512 KiB of stack (packing buffers of the matrix kernels).
   virtual void arguments(const flhal_op_call_v1& call, LaunchArgs& out) const = 0;
+  // What arguments() would fill for calls of the plan's class without attributes whose operands are all given, none a host
+  // scalar, and all of one dtype and one dense shape; nullptr when they need arguments() all the same. Lives with the plan.
+  virtual const DenseForm* dense() const { return nullptr; }
 };
 
 // nullptr when no portable kernel does it; *reason is then a static text.

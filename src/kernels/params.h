@@ -26,7 +26,7 @@ struct PointwiseDim {
   int64_t stride[kMaxPointwise];
 };
 
-struct PointwiseParams {
+template <uint32_t Dims> struct PointwiseParamsOf {
   uint64_t n, chunk;                     // elements in all, elements per group
   uint32_t n_dims, n_operands;
   Kind kind[kMaxPointwise];              // of the memory behind each operand
@@ -37,8 +37,10 @@ struct PointwiseParams {
   KernelError* error;
   double pf[4];                          // attributes as numbers
   int64_t pi[4];                         // the same, for integer types
-  PointwiseDim dims[kMaxRank];           // n_dims are there
+  PointwiseDim dims[Dims];               // n_dims are there
 };
+using PointwiseParams = PointwiseParamsOf<kMaxRank>;
+using DenseParams = PointwiseParamsOf<1>;   // the beginning of it: enough for operands of one dense shape
 
 // Kernels that go row by row: reductions, softmax, norms. A row is all `inner` dimensions; `outer` ones number the rows.
 inline constexpr uint32_t kMaxRowOperands = 8;

@@ -25,7 +25,8 @@ struct PointwisePlan final : KernelPlan {
   Kind native[kMaxPointwise] = {};
   uint64_t chunk = 0;
   uint32_t alpha_key = 0;           // a dynamic attribute for p0, or 0
-  PointwiseParams fixed;            // pf, pi of the static attributes
+  DenseForm dense_form = {};        // its pf, pi are the static attributes, also of other calls
+  bool has_dense = false;
 
   void arguments(const Call& call, LaunchArgs& out) const override {
     begin_args(out, 1);
@@ -36,6 +37,7 @@ struct PointwisePlan final : KernelPlan {
     pointwise_geometry(operands, n_operands, native, *p);
     p->chunk = chunk;
     p->error = out.error;
+    const DenseParams& fixed = dense_form.params;
     for (int i = 0; i < 4; ++i) { p->pf[i] = fixed.pf[i]; p->pi[i] = fixed.pi[i]; }
     if (alpha_key != 0) {
       if (const auto* a = find_attr(call, alpha_key)) {
@@ -48,6 +50,24 @@ struct PointwisePlan final : KernelPlan {
     add_value(out, pointwise_bytes(*p));
     add_memory(out, call, 0);
     for (uint32_t k = 1; k < n_operands; ++k) add_operand(out, call, order[k - 1]);
+  }
+  const DenseForm* dense() const override { return has_dense ? &dense_form : nullptr; }
+
+  // Kernels that convert, or tell of faults, go the general way. `kind`: of every operand, should they be alike.
+  void make_dense(Kind kind) {
+    has_dense = !can_fail;
+    for (uint32_t k = 0; k < n_operands; ++k) has_dense &= native[k] == kind;
+    DenseParams& p = dense_form.params;
+    p.chunk = chunk;
+    p.n_dims = 1;
+    p.n_operands = n_operands;
+    p.direct = 1;
+    p.linear = 0xff;
+    for (uint32_t k = 0; k < n_operands; ++k) {
+      p.kind[k] = kind;
+      p.dims[0].stride[k] = kKindBytes[kind];
+    }
+    for (uint32_t k = 1; k < n_operands; ++k) dense_form.operand[k] = order[k - 1];
   }
 };
 
@@ -174,16 +194,16 @@ PlanPtr plan_pointwise(const Call& proto, const char** reason) {
   for (uint32_t k = 0; k < arity; ++k) plan->native[k + 1] = select && k == 0 ? kBool : kComputeKind[compute];
   plan->chunk = 16384 / kExprInfo[c.expr].cost < 2048 ? 2048 : 16384 / kExprInfo[c.expr].cost;
   plan->alpha_key = c.alpha_key;
+  DenseParams& fixed = plan->dense_form.params;
   for (int i = 0; i < 3; ++i) {
     double v = c.attr[i] ? attr_float(proto, c.attr[i], c.otherwise[i]) : 0.0;
-    plan->fixed.pf[i] = v;
-    plan->fixed.pi[i] = c.attr[i] ? attr_int(proto, c.attr[i], static_cast<int64_t>(c.otherwise[i])) : 0;
+    fixed.pf[i] = v;
+    fixed.pi[i] = c.attr[i] ? attr_int(proto, c.attr[i], static_cast<int64_t>(c.otherwise[i])) : 0;
   }
-  plan->fixed.pf[3] = 0;
-  plan->fixed.pi[3] = 0;
-  if (c.alpha_key != 0) { plan->fixed.pf[0] = 1; plan->fixed.pi[0] = 1; }
+  if (c.alpha_key != 0) { fixed.pf[0] = 1; fixed.pi[0] = 1; }
   plan->can_fail = (compute == kCI64 || compute == kCI32) &&
                    (c.expr == kExpr_div_floor || c.expr == kExpr_div_trunc || c.expr == kExpr_remainder || c.expr == kExpr_fmod);
+  plan->make_dense(kind_of(out.dtype));
   return plan;
 }
 

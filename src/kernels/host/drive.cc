@@ -14,13 +14,9 @@ namespace {
 
 constexpr int64_t kBufferBytes = 4096, kShortRow = 96;
 
-}  // namespace
-
-void drive(const Signature& g, const void* const* argv, uint64_t first, uint64_t count) {
+// Apart from drive(), which needs no buffers and so no frame.
+[[gnu::noinline]] void drive_range(const Signature& g, const void* const* argv, uint64_t begin, uint64_t end) {
   const PointwiseParams* p = (const PointwiseParams*)argv[0];
-  uint64_t begin = first * p->chunk, end = (first + count) * p->chunk;
-  if (end > p->n) end = p->n;
-  if (begin >= end) return;
   char* out = (char*)const_cast<void*>(argv[1]);
   const uint32_t n_in = p->n_operands - 1;
   const uint32_t out_bytes = kKindBytes[kComputeKind[g.out]];
@@ -127,6 +123,17 @@ void drive(const Signature& g, const void* const* argv, uint64_t first, uint64_t
     at += (uint64_t)run;
     walk.advance(run);
   }
+}
+
+}  // namespace
+
+void drive(const Signature& g, const void* const* argv, uint64_t first, uint64_t count) {
+  const PointwiseParams* p = (const PointwiseParams*)argv[0];
+  uint64_t begin = first * p->chunk, end = (first + count) * p->chunk;
+  if (end > p->n) end = p->n;
+  if (begin >= end) return;
+  if (begin == 0 && p->direct && p->scalar == 0) return g.block(const_cast<void*>(argv[1]), argv + 2, (int64_t)end, p);
+  drive_range(g, argv, begin, end);
 }
 
 LEVEL_END

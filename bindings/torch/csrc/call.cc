@@ -10,13 +10,12 @@ namespace torch_fl {
 namespace {
 
 struct CallState {
-  bool dry = false;
   const char* own_reason = nullptr;      // set when the adapter refused; else core's reason counts
   const std::string* aten = nullptr;
   std::vector<RouteNote> notes;
 };
 // One pointer, so that initial-exec TLS of a late library stays small; the block lives as long as its thread.
-thread_local CallState* t_call_state = nullptr;
+thread_local constinit CallState* t_call_state = nullptr;
 CallState& call_state() {
   if (C10_UNLIKELY(t_call_state == nullptr)) t_call_state = new CallState;
   return *t_call_state;
@@ -58,6 +57,8 @@ bool dry_submit(CallState& state, const OpCall& call, c10::DeviceIndex device) {
 }
 
 }  // namespace
+
+thread_local constinit bool t_dry_run = false;
 
 void OpCall::in_scalar(const c10::Scalar& value, c10::ScalarType type) {
   TORCH_INTERNAL_ASSERT(n_scalars_ < 3);
@@ -117,15 +118,12 @@ void OpCall::attr(uint32_t key, c10::IntArrayRef values) {
 void OpCall::attr(uint32_t key, const flhal_philox* philox) { next_attr(key, FLHAL_ATTR_PHILOX, true)->v.p = philox; }
 
 bool submit(const OpCall& call, c10::DeviceIndex device) {
-  CallState* state = t_call_state;
   if (C10_UNLIKELY(call.unwritable() != nullptr)) {
     set_decline_reason(call.unwritable());
     return false;
   }
-  if (state != nullptr) {
-    if (C10_UNLIKELY(state->dry)) return dry_submit(*state, call, device);
-    state->own_reason = nullptr;
-  }
+  if (C10_UNLIKELY(t_dry_run)) return dry_submit(call_state(), call, device);
+  if (CallState* state = t_call_state) state->own_reason = nullptr;
   flhal_status status = flhal_op_run(current_stream(device), call.get());
   if (C10_LIKELY(status == FLHAL_OK)) return true;
   if (status == FLHAL_DECLINED) return false;
@@ -147,14 +145,13 @@ void set_decline_reason(const char* static_text) { call_state().own_reason = sta
 void dry_run_begin() {
   CallState& state = call_state();
   state.notes.clear();
-  state.dry = true;
+  t_dry_run = true;
 }
 std::vector<RouteNote> dry_run_end() {
   CallState& state = call_state();
-  state.dry = false;
+  t_dry_run = false;
   return std::move(state.notes);
 }
-bool in_dry_run() { return t_call_state != nullptr && t_call_state->dry; }
 void dry_run_note_fallback(const std::string& aten, const char* reason) {
   call_state().notes.push_back({aten, 0, FLHAL_ROUTE_DECLINED, reason ? reason : ""});
 }

@@ -143,7 +143,8 @@ struct RouteNote {
 };
 void dry_run_begin();
 std::vector<RouteNote> dry_run_end();
-bool in_dry_run();
+extern thread_local constinit bool t_dry_run;
+inline bool in_dry_run() { return t_dry_run; }
 // An ATen call that would go to the CPU fallback.
 void dry_run_note_fallback(const std::string& aten, const char* reason);
 

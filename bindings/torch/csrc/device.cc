@@ -43,7 +43,7 @@ void append_text(void* ctx, const char* text, uint64_t n) { static_cast<std::str
 
 }  // namespace
 
-thread_local ThreadState* t_state = nullptr;
+thread_local constinit ThreadState* t_state = nullptr;
 
 ThreadState& make_thread_state() {
   static thread_local StateOwner owner;

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "csrc/tensor_parts.h"
+
 namespace torch_fl {
 
 inline constexpr c10::DeviceType kDeviceType = c10::DeviceType::PrivateUse1;
@@ -27,8 +29,9 @@ struct ThreadState {
   c10::DeviceIndex chosen = -1;                               // -1: follows the process default
   flhal_stream* streams[kMaxDevices] = {};                    // current stream per device, nullptr: not asked yet
   c10::StreamId stream_ids[kMaxDevices] = {};
+  TensorParts parts;                                          // for the next tensors
 };
-extern thread_local ThreadState* t_state;
+extern thread_local constinit ThreadState* t_state;
 ThreadState& make_thread_state();
 inline ThreadState& thread_state() {
   ThreadState* state = t_state;

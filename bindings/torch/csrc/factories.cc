@@ -21,7 +21,6 @@ namespace torch_fl {
 
 namespace {
 
-constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
 std::atomic<uint64_t> g_storable[kMaxDevices];        // one bit per scalar type; bit 63: asked
 
 uint64_t ask_storable(c10::DeviceIndex index) {
@@ -67,10 +66,16 @@ at::ScalarType instead_of(at::ScalarType dtype, c10::DeviceIndex index) {
                    demotable ? ", or let it become float32 everywhere: torch_fl.set_float64('demote')" : "");
 }
 
-at::Tensor wrap_storage(c10::DeviceIndex index, size_t bytes, at::ScalarType dtype) {
-  auto storage = c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), bytes, allocate_on(index, bytes),
-                                                       device_allocator(), /*resizable=*/true);
-  return at::detail::make_tensor<c10::TensorImpl>(c10::Storage(std::move(storage)), kKeys, c10::scalarTypeToTypeMeta(dtype));
+at::Tensor make_dense(c10::DeviceIndex index, size_t bytes, caffe2::TypeMeta type, at::IntArrayRef sizes, int64_t numel) {
+  c10::Storage storage(c10::make_intrusive<FlStorage>(bytes, allocate_on(index, bytes), device_allocator()));
+  return at::Tensor(c10::make_intrusive<FlTensor>(std::move(storage), type, sizes, numel));
+}
+
+// The open device needs no look; any other index is opened, or refused.
+void check_device(c10::DeviceIndex index) {
+  const ThreadState* state = t_state;
+  if (C10_LIKELY(state != nullptr && static_cast<unsigned>(index) < kMaxDevices && state->streams[index] != nullptr)) return;
+  device_handle(index);
 }
 
 }  // namespace
@@ -80,22 +85,36 @@ at::ScalarType storable(at::ScalarType dtype, c10::DeviceIndex index) {
 }
 
 at::Tensor empty_contiguous(at::IntArrayRef sizes, at::ScalarType dtype, c10::DeviceIndex index) {
-  at::detail::check_size_nonnegative(sizes);
-  device_handle(index);
+  check_device(index);
   dtype = storable(dtype, index);
-  const size_t bytes = at::detail::computeStorageNbytesContiguous(sizes, c10::elementSize(dtype));
-  at::Tensor out = wrap_storage(index, bytes, dtype);
-  if (sizes.size() != 1 || sizes[0] != 0) out.unsafeGetTensorImpl()->generic_set_sizes_contiguous(sizes);
-  return out;
+  const caffe2::TypeMeta type = c10::scalarTypeToTypeMeta(dtype);
+  int64_t signs = 0, numel = 1, bytes;
+  bool fits = true;
+  for (int64_t size : sizes) {
+    signs |= size;
+    fits &= !__builtin_mul_overflow(numel, size, &numel);
+  }
+  fits &= !__builtin_mul_overflow(numel, static_cast<int64_t>(type.itemsize()), &bytes);
+  if (C10_UNLIKELY(!fits || signs < 0)) {       // in torch's words; a 0 among sizes too large is its own case
+    at::detail::check_size_nonnegative(sizes);
+    bytes = static_cast<int64_t>(at::detail::computeStorageNbytesContiguous(sizes, type.itemsize()));
+    numel = c10::multiply_integers(sizes);
+  }
+  return make_dense(index, static_cast<size_t>(bytes), type, sizes, numel);
+}
+
+at::Tensor empty_like_model(const c10::TensorImpl* model) {
+  const int64_t numel = model->numel();
+  return make_dense(model->device().index(), static_cast<size_t>(numel) * model->itemsize(), model->dtype(), model->sizes(), numel);
 }
 
 at::Tensor empty_like_strided(at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType dtype, c10::DeviceIndex index) {
   at::detail::check_size_nonnegative(sizes);
-  device_handle(index);
+  check_device(index);
   dtype = storable(dtype, index);
   TORCH_CHECK(sizes.size() == strides.size(), "mismatch in length of strides and shape");
   const size_t bytes = at::detail::computeStorageNbytes(sizes, strides, c10::elementSize(dtype));
-  at::Tensor out = wrap_storage(index, bytes, dtype);
+  at::Tensor out = make_dense(index, bytes, c10::scalarTypeToTypeMeta(dtype), {0}, 0);
   out.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
   return out;
 }
@@ -121,7 +140,9 @@ namespace {
 
 c10::DeviceIndex index_for(std::optional<c10::Device> device, std::optional<bool> pin_memory) {
   TORCH_CHECK(!pin_memory.value_or(false), "Only dense CPU tensors can be pinned");
-  return device.has_value() ? checked_index(*device) : current_device();
+  if (!device.has_value()) return current_device();
+  if (C10_LIKELY(device->type() == kDeviceType && device->has_index())) return device->index();   // check_device looks at it
+  return checked_index(*device);
 }
 
 at::ScalarType dtype_for(std::optional<at::ScalarType> dtype) {

@@ -6,6 +6,8 @@
 namespace torch_fl {
 
 at::Tensor empty_contiguous(at::IntArrayRef sizes, at::ScalarType dtype, c10::DeviceIndex device);
+// A dense result of the sizes, dtype and device of `model`, a tensor of ours: nothing has to be checked again.
+at::Tensor empty_like_model(const c10::TensorImpl* model);
 at::Tensor empty_like_strided(at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType dtype, c10::DeviceIndex device);
 // Sizes and strides of a tensor anew; its storage grows when it must, and keeps its bytes.
 void reshape_tensor(c10::TensorImpl* self, at::IntArrayRef sizes, at::OptionalIntArrayRef strides);

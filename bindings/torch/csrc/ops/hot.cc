@@ -2,11 +2,11 @@
 //
 // Idea: equal dense operands of one float type need no TensorIterator, no Meta kernel, no boxing: make the result, write the
 // call, run it. Whatever else comes goes to the overload's entry (frame.cc), which knows everything.
+// [[gnu::flatten]]: at -O2 the compiler leaves torch's own small functions (sizes, device, is_contiguous) as calls.
 // Autograd: these kernels also stand at AutogradPrivateUse1. They call straight through only when no input has autograd meta
 // and nothing but our backend lies below ADInplaceOrView (else jvp and functional tensors would be passed by); otherwise they
 // go the usual way, by way of AutogradOther, where torch's own autograd kernels of outside backends live. In place,
 // bump_version() comes first: it is also what refuses writes to inference tensors.
-#include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/add_ops.h>
 #include <ATen/ops/div_ops.h>
@@ -15,6 +15,7 @@
 #include <ATen/ops/sub_ops.h>
 #include <torch/library.h>
 
+#include "csrc/ops/alike.h"
 #include "csrc/ops/registry.h"
 
 namespace torch_fl {
@@ -26,18 +27,8 @@ constexpr const char* kHot[] = {"aten::add.Tensor", "aten::sub.Tensor", "aten::m
 
 using c10::TensorImpl;
 
-bool float_type(c10::ScalarType t) {
-  return t == c10::ScalarType::Float || t == c10::ScalarType::Double || t == c10::ScalarType::Half || t == c10::ScalarType::BFloat16;
-}
-
-// Dense, of one float type, equal sizes, same device of ours.
-bool plain_pair(const TensorImpl* a, const TensorImpl* b) {
-  return a->dtype() == b->dtype() && a->device() == b->device() && a->is_contiguous() && b->is_contiguous() &&
-         a->sizes() == b->sizes() && float_type(c10::typeMetaToScalarType(a->dtype())) && a->numel() != 0;
-}
-
 template <class... Args>
-torch::jit::Stack boxed(const Entry* entry, Args&&... args) {
+[[gnu::noinline]] torch::jit::Stack boxed(const Entry* entry, Args&&... args) {
   torch::jit::Stack stack;
   stack.reserve(sizeof...(Args));
   (stack.emplace_back(std::forward<Args>(args)), ...);
@@ -57,86 +48,71 @@ const Entry* entry_of() {
   return entry;
 }
 
-bool is_one(const at::Scalar& s) {
-  return (s.isIntegral(false) && s.toLong() == 1) || (s.isFloatingPoint() && s.toDouble() == 1.0);
-}
-
-// op(a, b) with an optional factor of b. `written` is the result of an in-place call.
-bool run_pair(uint32_t op, uint32_t alpha_key, const TensorImpl* out, const TensorImpl* a, const TensorImpl* b,
-              const at::Scalar* alpha) {
+// out = op(a, alpha * b); all three are alike. False for factors that need more thought, too.
+[[gnu::noinline]] bool run_scaled(uint32_t op, uint32_t alpha_key, const TensorImpl* out, const TensorImpl* a, const TensorImpl* b,
+                                  const at::Scalar& alpha) {
+  if (alpha.isComplex() || alpha.isBoolean()) return false;
   OpCall call(op, c10::typeMetaToScalarType(a->dtype()));
-  call.out(out);                 // all three are dense, of one shape and type
+  call.out(out);
   call.in_like_first(a);
   call.in_like_first(b);
-  if (alpha != nullptr && C10_UNLIKELY(!is_one(*alpha))) {
-    if (alpha->isComplex() || alpha->isBoolean()) return false;
-    call.attr(alpha_key, *alpha, true);
-  }
+  call.attr(alpha_key, alpha, true);
   return submit(call, a->device().index());
 }
 
+template <uint32_t kOp, uint32_t kAlpha>
+bool run_pair(const TensorImpl* out, const TensorImpl* a, const TensorImpl* b, const at::Scalar& alpha) {
+  return C10_LIKELY(alpha.equal<int64_t>(1)) ? run_alike(kOp, out, a, b) : run_scaled(kOp, kAlpha, out, a, b, alpha);
+}
+
 template <class Op, uint32_t kOp, uint32_t kAlpha>
-at::Tensor pair_with_alpha(const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha) {
+[[gnu::flatten]] at::Tensor pair_with_alpha(const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha) {
   const TensorImpl *a = self.unsafeGetTensorImpl(), *b = other.unsafeGetTensorImpl();
-  if (C10_LIKELY(plain_pair(a, b) && !in_dry_run())) {
-    at::Tensor out = empty_contiguous(a->sizes(), c10::typeMetaToScalarType(a->dtype()), a->device().index());
-    if (C10_LIKELY(run_pair(kOp, kAlpha, out.unsafeGetTensorImpl(), a, b, &alpha))) return out;
+  if (C10_LIKELY(plain(a) && alike(a, b))) {
+    at::Tensor out = empty_like_model(a);
+    if (C10_LIKELY((run_pair<kOp, kAlpha>(out.unsafeGetTensorImpl(), a, b, alpha)))) return out;
   }
   return boxed(entry_of<Op>(), self, other, alpha)[0].toTensor();
 }
 
 template <class Op, uint32_t kOp>
-at::Tensor pair(const at::Tensor& self, const at::Tensor& other) {
+[[gnu::flatten]] at::Tensor pair(const at::Tensor& self, const at::Tensor& other) {
   const TensorImpl *a = self.unsafeGetTensorImpl(), *b = other.unsafeGetTensorImpl();
-  if (C10_LIKELY(plain_pair(a, b) && !in_dry_run())) {
-    at::Tensor out = empty_contiguous(a->sizes(), c10::typeMetaToScalarType(a->dtype()), a->device().index());
-    if (C10_LIKELY(run_pair(kOp, 0, out.unsafeGetTensorImpl(), a, b, nullptr))) return out;
+  if (C10_LIKELY(plain(a) && alike(a, b))) {
+    at::Tensor out = empty_like_model(a);
+    if (C10_LIKELY(run_alike(kOp, out.unsafeGetTensorImpl(), a, b))) return out;
   }
   return boxed(entry_of<Op>(), self, other)[0].toTensor();
 }
 
-// Dense tensors cannot overlap themselves; two of them may overlap in part only when their first elements differ.
-bool plain_inplace(const TensorImpl* a, const TensorImpl* b) {
-  return plain_pair(a, b) && (a == b || at::get_overlap_status(a, b) != at::MemOverlapStatus::Partial);
-}
-
 template <class Op, uint32_t kOp, uint32_t kAlpha>
-at::Tensor& pair_with_alpha_(at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha) {
+[[gnu::flatten]] at::Tensor& pair_with_alpha_(at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha) {
   TensorImpl *a = self.unsafeGetTensorImpl(), *b = other.unsafeGetTensorImpl();
-  if (C10_LIKELY(plain_inplace(a, b) && !in_dry_run()) && C10_LIKELY(run_pair(kOp, kAlpha, a, a, b, &alpha))) return self;
+  if (C10_LIKELY(plain(a) && alike(a, b) && !overlap_in_part(a, b)) && C10_LIKELY((run_pair<kOp, kAlpha>(a, a, b, alpha))))
+    return self;
   boxed(entry_of<Op>(), self, other, alpha);
   return self;
 }
 
 template <class Op, uint32_t kOp>
-at::Tensor& pair_(at::Tensor& self, const at::Tensor& other) {
+[[gnu::flatten]] at::Tensor& pair_(at::Tensor& self, const at::Tensor& other) {
   TensorImpl *a = self.unsafeGetTensorImpl(), *b = other.unsafeGetTensorImpl();
-  if (C10_LIKELY(plain_inplace(a, b) && !in_dry_run()) && C10_LIKELY(run_pair(kOp, 0, a, a, b, nullptr))) return self;
+  if (C10_LIKELY(plain(a) && alike(a, b) && !overlap_in_part(a, b)) && C10_LIKELY(run_alike(kOp, a, a, b))) return self;
   boxed(entry_of<Op>(), self, other);
   return self;
 }
 
-bool run_single(uint32_t op, const TensorImpl* out, const TensorImpl* x) {
-  OpCall call(op, c10::typeMetaToScalarType(x->dtype()));
-  call.out(out);
-  call.in_like_first(x);
-  return submit(call, x->device().index());
-}
-bool plain(const TensorImpl* x) {
-  return x->is_contiguous() && float_type(c10::typeMetaToScalarType(x->dtype())) && x->numel() != 0 && !in_dry_run();
-}
-
-at::Tensor relu(const at::Tensor& self) {
+[[gnu::flatten]] at::Tensor relu(const at::Tensor& self) {
   const TensorImpl* x = self.unsafeGetTensorImpl();
   if (C10_LIKELY(plain(x))) {
-    at::Tensor out = empty_contiguous(x->sizes(), c10::typeMetaToScalarType(x->dtype()), x->device().index());
-    if (C10_LIKELY(run_single(FLHAL_OP_RELU, out.unsafeGetTensorImpl(), x))) return out;
+    at::Tensor out = empty_like_model(x);
+    if (C10_LIKELY(run_alike(FLHAL_OP_RELU, out.unsafeGetTensorImpl(), x))) return out;
   }
   return boxed(entry_of<at::_ops::relu>(), self)[0].toTensor();
 }
-at::Tensor& relu_(at::Tensor& self) {
+[[gnu::flatten]] at::Tensor& relu_(at::Tensor& self) {
   const TensorImpl* x = self.unsafeGetTensorImpl();
-  if (C10_LIKELY(plain(x)) && C10_LIKELY(run_single(FLHAL_OP_RELU, x, x))) return self;
+  if (C10_LIKELY(plain(x)) && C10_LIKELY(run_alike(FLHAL_OP_RELU, x, x))) return self;
   boxed(entry_of<at::_ops::relu_>(), self);
   return self;
 }

@@ -78,17 +78,28 @@ template <uint32_t N>
   return plan;
 }
 
+// The call is a worker's to run, or its route withdrew and has written nothing: then the general way meets the refusal again
+// and replaces the plan.
+[[gnu::cold]] [[gnu::noinline]] inline Status not_run_hot(Stream* stream, Plan* plan, const flhal_op_call_v1& plain,
+                                                          const flhal_op_call* call, Status why) {
+  return why.code() == kQueueInstead ? queue_call(stream, plan, plain, *call) : run_call(stream, call);
+}
+
 template <uint32_t N>
-[[gnu::always_inline]] inline bool run_hot(Stream* stream, const flhal_op_call* call, const opset::OpDef* def,
-                                           ThreadState& thread, Plan** out_plan, Status* done) {
+[[gnu::always_inline]] inline Status run_hot(Stream* stream, const flhal_op_call* call, const opset::OpDef* def,
+                                             ThreadState& thread) {
   flhal_tensor_v1 tensors[N];
   uint64_t elements;
   uint32_t alias;
-  Plan* plan = *out_plan = find_plan<N>(call, def, stream->device, thread, tensors, &elements, &alias);
-  if (__builtin_expect(plan == nullptr, 0)) return false;
+  Plan* plan = find_plan<N>(call, def, stream->device, thread, tensors, &elements, &alias);
+  if (__builtin_expect(plan == nullptr, 0)) return run_call(stream, call);
   if (plan->dense) {                   // the rest of the call would not be looked at
-    *done = plan->run_dense(stream, tensors, elements);
-    return true;
+    Status done = plan->run_dense(stream, tensors, elements);
+    if (__builtin_expect(done.ok(), 1)) {
+      thread.count(plan->counter);
+      return FLHAL_OK;
+    }
+    return done.code() > 0 ? run_call(stream, call) : done;   // a worker's to run, or withdrawn: nothing has been done yet
   }
   flhal_op_call_v1 out;
 #pragma GCC unroll 4
@@ -101,15 +112,12 @@ template <uint32_t N>
   out.alias = alias;
   out.flags = 0;                       // as the call's: run_call_hot saw to it
   out.reserved = 0;
-  *done = plan->run_plain(stream, out);
-  return true;
-}
-
-// The call is a worker's to run, or its route withdrew and has written nothing: then the general way meets the refusal again
-// and replaces the plan.
-[[gnu::cold]] [[gnu::noinline]] inline Status not_run_hot(Stream* stream, Plan* plan, const flhal_op_call_v1& plain,
-                                                          const flhal_op_call* call, Status why) {
-  return why.code() == kQueueInstead ? queue_call(stream, plan, plain, *call) : run_call(stream, call);
+  Status done = plan->run_plain(stream, out);
+  if (__builtin_expect(done.ok(), 1)) {
+    thread.count(plan->counter);
+    return FLHAL_OK;
+  }
+  return done.code() > 0 ? not_run_hot(stream, plan, out, call, done) : done;
 }
 
 [[gnu::always_inline]] inline Status run_call_hot(Stream* stream, const flhal_op_call* call) {
@@ -123,16 +131,7 @@ template <uint32_t N>
   if (__builtin_expect(head != kCallHead || call->next || !def || def->fast_counts != counts || call->n_attrs ||
                        call->tensor_stride != sizeof(flhal_tensor) || !call->compute_dtype || call->flags || !thread, 0))
     return run_call(stream, call);
-  Plan* plan;
-  Status done;
-  const bool hit = counts >> 32 == 2 ? run_hot<3>(stream, call, def, *thread, &plan, &done)
-                                     : run_hot<2>(stream, call, def, *thread, &plan, &done);
-  if (__builtin_expect(!hit, 0)) return run_call(stream, call);
-  if (__builtin_expect(done.ok(), 1)) {
-    thread->count(plan->counter);
-    return FLHAL_OK;
-  }
-  return done.code() > 0 ? not_run_hot(stream, plan, plain, call, done) : done;
+  return counts >> 32 == 2 ? run_hot<3>(stream, call, def, *thread) : run_hot<2>(stream, call, def, *thread);
 }
 
 }  // namespace flhal

@@ -17,10 +17,11 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 REPORTS = ROOT / "build" / "reports"
 
 # What the adapter is tested on: everything on the host plugin; what the adapter's runtime does also on ten slots without
-# addresses (ram) and on asynchronous chips whose memory the host cannot touch (mock).
+# addresses (ram), on asynchronous chips whose memory the host cannot touch (mock), and over a real driver's queues (opencl).
 RUNTIME = ["test_copy.py", "test_autograd.py", "test_devices.py", "test_fallback.py", "test_random.py", "test_save.py",
            "test_loss.py", "test_field_type.py", "test_settings.py", "test_complex.py"]
-PYTHON_SUITES = [("host", [""]), ("ram", RUNTIME), ("mock", [*RUNTIME, "test_op_database.py"])]
+PYTHON_SUITES = [("host", [""]), ("ram", RUNTIME), ("mock", [*RUNTIME, "test_op_database.py"]),
+                 ("opencl", ["test_opencl.py", "test_copy.py", "test_autograd.py", "test_fallback.py"])]
 
 
 def count(junit: pathlib.Path) -> tuple[int, int, int, list[str]]:

@@ -15,7 +15,6 @@ namespace {
 constexpr uint64_t kGranule = 65536;
 constexpr uint64_t kAskTheSystemFrom = 64ull << 20;   // below, the 30 us of reading /proc would be felt
 constexpr size_t kPartsMax = 64;                      // sub-buffers kept per slab
-constexpr uint32_t kWrite = 2, kDiscard = 4;          // FLHAL_WRITE, FLHAL_DISCARD of memory.h
 
 char* round_up(void* p, uint64_t to) { return reinterpret_cast<char*>((reinterpret_cast<uint64_t>(p) + to - 1) / to * to); }
 
@@ -87,8 +86,8 @@ void destroy(flhal_p_memory* m) {
 }
 
 cl_map_flags map_flags(uint32_t access) {
-  if (access & kDiscard) return CL_MAP_WRITE_INVALIDATE_REGION;
-  return access & kWrite ? CL_MAP_READ | CL_MAP_WRITE : CL_MAP_READ;
+  if (access & FLHAL_DISCARD) return CL_MAP_WRITE_INVALIDATE_REGION;
+  return access & FLHAL_WRITE ? CL_MAP_READ | CL_MAP_WRITE : CL_MAP_READ;
 }
 
 }  // namespace

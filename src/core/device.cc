@@ -55,6 +55,7 @@ Status load_late(Plugin& plugin, bool* now) {
     plugin.host = fresh.host;
     plugin.table = fresh.table;
     plugin.ops = fresh.ops;
+    plugin.module_binary = fresh.module_binary;
     plugin.negotiated_minor = fresh.negotiated_minor;
     plugin.serialize_all = fresh.serialize_all;
     if (Refusal refusal = init_plugin(plugin)) return refusal.as_status();

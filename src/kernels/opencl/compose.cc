@@ -24,14 +24,24 @@ constexpr Family kFamilies[] = {
     {"avg_pool2d", shape_pool}, {"gather", shape_index}, {"scatter", shape_index}, {"random_", shape_series},
     {"arange", shape_series}, {"tril", shape_series}, {"triu", shape_series}, {"", shape_pointwise}};
 
+// An absent operand as memory that is never read.
+void stand_in(LaunchArgs& args, uint32_t operand) {
+  if (operand == 0 || args.args[operand + 1].kind != FLHAL_ARG_VALUE) return;
+  args.args[operand + 1] = args.args[1];
+  args.operand[operand + 1] = args.operand[1];
+}
+
 struct TextPlan final : KernelPlan {
   PlanPtr host_plan;
   TextShape shape;
   Schedule schedule = Schedule::kFat;
+  bool absent_operand = false;                         // shape.stand_in is not given
+  bool converts[8] = {};                               // operand k is a host scalar of another kind than the compute type
 
   void arguments(const Call& call, LaunchArgs& out) const override {
     host_plan->arguments(call, out);
     out.args[0].size = shape.params_bytes;
+    if (absent_operand) stand_in(out, shape.stand_in);
     shape.schedule(out.values, out, schedule);
     if (shape.compute == kCF32 && !shape.raw_type) {
       for (uint32_t i = 0; i < shape.doubles; ++i) {
@@ -47,7 +57,16 @@ struct TextPlan final : KernelPlan {
     const uint32_t n = out.n_args - 1;
     for (uint32_t i = 1; i < n; ++i) {
       flhal_p_arg& arg = out.args[i];
-      if (arg.kind != FLHAL_ARG_MEMORY) { arg.size = 16; continue; }
+      if (arg.kind != FLHAL_ARG_MEMORY) {
+        // A host scalar is converted here, so that its dtype makes no class of its own.
+        if (converts[i - 1]) {
+          alignas(16) unsigned char wide[16] = {};
+          level().convert_one(wide, kComputeKind[shape.compute], arg.value, shape.kind[i - 1]);
+          std::memcpy(const_cast<void*>(arg.value), wide, 16);
+        }
+        arg.size = 16;
+        continue;
+      }
       at[i - 1] = static_cast<int64_t>(arg.offset);
       if (arg.address) arg.address -= arg.offset;
       arg.offset = 0;
@@ -69,7 +88,7 @@ struct TextPlan final : KernelPlan {
 std::string source_of(const TextShape& shape, const LaunchArgs& args, bool can_fail, const Target& target) {
   const bool fp64 = shape.compute == kCF64 ? true : [&] {
     for (uint32_t k = 0; k < shape.n_operands; ++k)
-      if (shape.kind[k] == kF64 && !shape.raw_type) return true;
+      if (shape.kind[k] == kF64 && !shape.raw_type && args.args[k + 1].kind == FLHAL_ARG_MEMORY) return true;
     return false;
   }();
   std::string s;
@@ -87,8 +106,9 @@ std::string source_of(const TextShape& shape, const LaunchArgs& args, bool can_f
   std::string parameters, bases, passed;
   for (uint32_t k = 0; k < shape.n_operands; ++k) {
     const std::string n = std::to_string(k);
-    const std::string kind = shape.raw_type ? "raw" : kKindNames[shape.kind[k]];
     const bool value = args.args[k + 1].kind != FLHAL_ARG_MEMORY;
+    const Kind stored = value && !shape.raw_type && !shape.whole[k] ? kComputeKind[shape.compute] : shape.kind[k];
+    const std::string kind = shape.raw_type ? "raw" : kKindNames[stored];
     parameters += value ? ", const ulong2 m" + n : ", __global uchar* restrict m" + n;
     passed += ", m" + n;
     if (!value) bases += "MEMORY q" + n + " = m" + n + " + at.at[" + n + "]; ";
@@ -104,7 +124,7 @@ std::string source_of(const TextShape& shape, const LaunchArgs& args, bool can_f
     if (shape.truth[k]) load = "(uchar)(" + load + " != T(0))";
     define("LOAD" + n + "(o)", load);
     if (!value) define("STORE" + n + "(o, v)", "store_" + kind + "(q" + n + ", o, v)");
-    define("BYTES" + n, std::to_string(kKindBytes[shape.kind[k]]));
+    define("BYTES" + n, std::to_string(kKindBytes[stored]));
     define("GIVEN" + n, value ? "0" : "1");
   }
   define("ARGUMENTS", parameters);
@@ -134,13 +154,23 @@ PlanPtr make_text_plan(PlanPtr host, const Call& proto, const Target& target, co
     if (request.type == kTypes[c]) plan->shape.compute = static_cast<Compute>(c);
   if (plan->shape.compute == kCC128) { *reason = "the OpenCL texts have no complex arithmetic yet"; return nullptr; }
   if (!make(request, plan->shape, reason)) return nullptr;
+  if (const uint32_t k = plan->shape.stand_in; k && args.args[k + 1].kind == FLHAL_ARG_VALUE && !given(proto, k)) {
+    plan->absent_operand = true;
+    plan->shape.kind[k] = plan->shape.kind[0];
+    stand_in(args, k);
+  }
   const TextShape& shape = plan->shape;
   if (!shape.raw_type)
     for (uint32_t k = 0; k < shape.n_operands; ++k) {
       if (shape.kind[k] == kC64 || shape.kind[k] == kC128) { *reason = "the OpenCL texts have no complex arithmetic yet"; return nullptr; }
-      if (shape.kind[k] == kF64 && !target.fp64) { *reason = "the chip has no float64"; return nullptr; }
+      if (shape.kind[k] == kF64 && !target.fp64 && args.args[k + 1].kind == FLHAL_ARG_MEMORY) { *reason = "the chip has no float64"; return nullptr; }
     }
   if (shape.compute == kCF64 && !target.fp64) { *reason = "the chip has no float64"; return nullptr; }
+  for (uint32_t k = 0; k < shape.n_operands; ++k) {
+    const flhal_p_arg& arg = args.args[k + 1];
+    plan->converts[k] = arg.kind == FLHAL_ARG_VALUE && !shape.raw_type && !shape.whole[k] && args.values <= arg.value &&
+                        shape.kind[k] != kComputeKind[shape.compute];
+  }
   plan->schedule = target.schedule;
   plan->can_fail = host->can_fail;
   plan->depends_on = host->depends_on;

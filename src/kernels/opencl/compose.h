@@ -28,6 +28,7 @@ struct TextShape {
   Kind kind[8] = {};
   bool truth[8] = {};                                  // the operand is read as a condition
   bool whole[8] = {};                                  // the operand is a whole number (an index), whatever the compute type
+  uint32_t stand_in = 0;                               // an operand that, where absent, is given operand 0's memory: one text for both
   uint32_t params_bytes = 0;                           // sizeof of the VALUE struct in the text
   uint32_t doubles_at = 0, doubles = 0;                // double fields in it: narrowed for float arithmetic
   uint32_t local_bytes = 0;                            // scratch of a work-item (fat schedule)

@@ -52,6 +52,7 @@ bool shape_matmul(const TextRequest& request, TextShape& shape, const char**) {
   shape.n_operands = 4;
   for (uint32_t k = 0; k < 4; ++k) shape.kind[k] = p->kind[k];
   shape.schedule = schedule_matmul;
+  shape.stand_in = 3;                    // c
   shape.after = std::string("#define NATIVE ") + (p->kind[0] == kComputeKind[shape.compute] ? "1\n" : "0\n");
   register_tile(shape, request.target);
   return true;

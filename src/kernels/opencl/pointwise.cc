@@ -22,6 +22,12 @@ void schedule_pointwise(unsigned char* params, LaunchArgs& out, Schedule schedul
 }  // namespace
 
 bool shape_pointwise(const TextRequest& request, TextShape& shape, const char** reason) {
+  // First of all: every kernel without a text of its own comes here, also one whose parameters are not PointwiseParams.
+  const ExprText* row = nullptr;
+  const bool raw = request.base == "copy_bytes";
+  for (const ExprText& e : kExprTexts)
+    if ((raw ? "copy" : request.base) == e.name) row = &e;
+  if (!row) { *reason = "no text for this operator in OpenCL C yet"; return false; }
   auto* p = reinterpret_cast<const PointwiseParams*>(request.params);
   shape.text = "text/pointwise.clk";
   shape.params_bytes = sizeof(PointwiseParams);
@@ -30,11 +36,6 @@ bool shape_pointwise(const TextRequest& request, TextShape& shape, const char** 
   shape.schedule = schedule_pointwise;
   shape.n_operands = p->n_operands;
   for (uint32_t k = 0; k < p->n_operands; ++k) shape.kind[k] = p->kind[k];
-  const ExprText* row = nullptr;
-  const bool raw = request.base == "copy_bytes";
-  for (const ExprText& e : kExprTexts)
-    if ((raw ? "copy" : request.base) == e.name) row = &e;
-  if (!row) { *reason = "no text for this operator in OpenCL C yet"; return false; }
   const bool test = row->cls[0] == 'C', select = row->cls[0] == 'S';
   std::string expression = row->text;
   if (raw) {

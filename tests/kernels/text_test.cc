@@ -116,5 +116,16 @@ TEST_CASE("texts: a chip without float64 is told so, and float32 needs none", "[
   REQUIRE(p.reason == "the OpenCL texts have no complex arithmetic yet");
 }
 
+TEST_CASE("texts: cat has none, whatever its arguments hold, and says so", "[kernels][texts]") {
+  // Its VALUE is no PointwiseParams; read as one, it named a number of operands that lay beyond every array.
+  Array out(FLHAL_F32, {6, 4}), a(FLHAL_F32, {2, 4}), b(FLHAL_F32, {4, 4});
+  for (int i = 0; i < 50; ++i) {
+    Planned p;
+    plan_text(p, FLHAL_OP_CAT, {&out, &a, &b}, open_cl());
+    REQUIRE_FALSE(p.text);
+    REQUIRE(p.reason == "no text for this operator in OpenCL C yet");
+  }
+}
+
 }  // namespace
 }  // namespace flhal::test

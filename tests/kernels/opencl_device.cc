@@ -100,7 +100,7 @@ flhal_tensor_v1 DeviceArrays::tensor(const Array& array) {
   return t;
 }
 
-void DeviceArrays::run(const kernels::KernelPlan& plan, const flhal_op_call_v1& call, kernels::KernelError* error) {
+uint64_t DeviceArrays::run(const kernels::KernelPlan& plan, const flhal_op_call_v1& call, kernels::KernelError* error) {
   Device& d = Device::get();
   kernels::LaunchArgs args;
   uint64_t faults[8] = {};                      // the error lies 16 bytes in
@@ -129,6 +129,7 @@ void DeviceArrays::run(const kernels::KernelPlan& plan, const flhal_op_call_v1& 
   must(clFinish(d.queue), "clFinish");
   must(clEnqueueReadBuffer(d.queue, fault_buffer, CL_TRUE, 16, sizeof *error, error, 0, nullptr, nullptr), "clEnqueueReadBuffer");
   clReleaseMemObject(fault_buffer);
+  return args.groups[0];
 }
 
 void DeviceArrays::take() {
@@ -141,8 +142,9 @@ size_t compiled_texts() { return 0; }
 DeviceArrays::DeviceArrays() = default;
 DeviceArrays::~DeviceArrays() = default;
 flhal_tensor_v1 DeviceArrays::tensor(const Array& array) { return array.tensor(); }
-void DeviceArrays::run(const kernels::KernelPlan&, const flhal_op_call_v1&, kernels::KernelError*) {
+uint64_t DeviceArrays::run(const kernels::KernelPlan&, const flhal_op_call_v1&, kernels::KernelError*) {
   FAIL("built without OpenCL; install ocl-icd-opencl-dev and opencl-headers and configure again");
+  return 0;
 }
 void DeviceArrays::take() {}
 #endif

@@ -19,7 +19,8 @@ class DeviceArrays {
   ~DeviceArrays();
   DeviceArrays(const DeviceArrays&) = delete;
   flhal_tensor_v1 tensor(const Array& array);
-  void run(const kernels::KernelPlan& plan, const flhal_op_call_v1& call, kernels::KernelError* error);
+  // Answers the number of groups.
+  uint64_t run(const kernels::KernelPlan& plan, const flhal_op_call_v1& call, kernels::KernelError* error);
   void take();
 
  private:

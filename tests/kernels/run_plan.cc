@@ -63,7 +63,7 @@ Outcome try_op(uint32_t op, const std::vector<Array*>& outputs, const std::vecto
   outcome.planned = true;
   outcome.function = plan->text ? plan->text->name : plan->function;
   if (on_device && !left_out) {
-    arrays.run(*plan, call, &outcome.error);
+    outcome.groups = arrays.run(*plan, call, &outcome.error);
     arrays.take();
     return outcome;
   }

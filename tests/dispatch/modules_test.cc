@@ -51,7 +51,7 @@ TEST_CASE("launch: an application's kernel computes", "[dispatch][launch]") {
   REQUIRE(flhal_module_release(module) == FLHAL_OK);
 }
 
-TEST_CASE("launch: a module released with launches in flight is unloaded when they have ended", "[dispatch][launch]") {
+TEST_CASE("launch: a module released with launches in flight is unloaded when they have ended", "[dispatch][at_once][launch]") {
   flhal_stream* s = stream_of("chip_a");
   uint64_t before = mock_counts().live_modules;
   Tensor in = floats(s, {8}), out = empty(s, {8});

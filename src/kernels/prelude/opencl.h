@@ -14,8 +14,8 @@
 #endif
 #pragma OPENCL FP_CONTRACT OFF   // a*b+c is rounded twice unless the text says mad, as on the host
 
-#define FN static inline
-#define GENERIC static inline
+#define FN static inline __attribute__((always_inline))   // a call in a loop stops its vectors
+#define GENERIC FN
 #define GLOBAL
 #define IVDEP
 #define UNROLL

@@ -49,6 +49,7 @@ std::vector<Record> run_one(const Options& o, const std::string& library, const 
 }  // namespace
 
 int run_mutants(const Options& o) {
+  if (all_mutants().empty()) throw std::runtime_error("mutants.def has no rows yet: there is nothing to run");
   auto beside = std::filesystem::path(own_path()).parent_path();
   Folders folders{o.mutant_folder.empty() ? beside / "flhal_mutants.d" : std::filesystem::path(o.mutant_folder),
                   o.plugin_folder.empty() ? beside / ".." / "flhal_plugins.d" : std::filesystem::path(o.plugin_folder)};

@@ -51,14 +51,7 @@
 #define erfc_of(a) erfc(a)
 #define atan2_of(a, b) atan2(a, b)
 #if COMPUTE == C_F32
-// The scalar built-in mad is a call in PoCL, and calls stop vectors: 14 times slower here.
-#ifdef FP_FAST_FMAF
-#define mad(a, b, c) fma(a, b, c)
-#else
-#define mad(a, b, c) ((a) * (b) + (c))
-#endif
 @include text/curves.clk
-#undef mad
 #else
 #define exp_of(a) exp(a)
 #define tanh_of(a) tanh(a)

@@ -3,6 +3,7 @@
 // Seconds: FLHAL_TEST_TRUTH_SECONDS, else 10; 300 with FLHAL_TEST_FULL.
 #include <chrono>
 #include <cstdlib>
+#include <string_view>
 
 #include "memory/block_pool.h"
 #include "stream/truth_program.h"
@@ -12,7 +13,8 @@ using namespace flhal::test;
 
 static int seconds() {
   if (const char* text = getenv("FLHAL_TEST_TRUTH_SECONDS")) return atoi(text);
-  return getenv("FLHAL_TEST_FULL") ? 300 : 10;
+  const char* full = getenv("FLHAL_TEST_FULL");
+  return full && std::string_view(full) == "1" ? 300 : 10;
 }
 
 TEST_CASE("truth: random programs over three chips of two makers, late and reordered, show no wrong byte", "[core][truth][COPY-05]") {

@@ -21,7 +21,8 @@ REPORTS = ROOT / "build" / "reports"
 RUNTIME = ["test_copy.py", "test_autograd.py", "test_devices.py", "test_fallback.py", "test_random.py", "test_save.py",
            "test_loss.py", "test_field_type.py", "test_settings.py", "test_complex.py"]
 PYTHON_SUITES = [("host", [""]), ("ram", RUNTIME), ("mock", [*RUNTIME, "test_op_database.py"]),
-                 ("opencl", ["test_opencl.py", "test_copy.py", "test_autograd.py", "test_fallback.py"])]
+                 ("opencl", ["test_opencl.py"])]
+FULL_OPENCL = ["test_copy.py", "test_autograd.py", "test_fallback.py"]   # many kernels, each compiled by PoCL
 
 
 def count(junit: pathlib.Path) -> tuple[int, int, int, list[str]]:
@@ -74,7 +75,7 @@ def main() -> None:
         }
         for plugin, paths in PYTHON_SUITES:
             if arguments.full and paths != [""]:
-                paths = [*paths, "test_ops_view_fuzzer.py"]
+                paths = [*paths, *(FULL_OPENCL if plugin == "opencl" else ["test_ops_view_fuzzer.py"])]
             junit = REPORTS / f"python-{plugin}.xml"
             # PoCL brings a compiler; on a busy machine it is asked for its devices longer than a user would wait.
             extra = {"FLHAL_PROBE_TIMEOUT_MS": "120000"} if plugin == "opencl" else {}

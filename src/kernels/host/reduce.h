@@ -30,6 +30,7 @@ template <class R, class T> struct Reduce {
 #define SCALAR_INIT R::template init<T>()
 #define SCALAR_LIFT(x) R::template lift<T, T>(x)
 #define SCALAR_MERGE(a, b) R::template merge<T, T>(a, b)
+#define SMALL_BLOCKS 0
 #include "kernels/text/reduce.clk"
 #undef LANES
 #undef REGISTERS
@@ -41,6 +42,7 @@ template <class R, class T> struct Reduce {
 #undef SCALAR_INIT
 #undef SCALAR_LIFT
 #undef SCALAR_MERGE
+#undef SMALL_BLOCKS
 };
 
 // Over a whole row.

@@ -14,8 +14,10 @@ typedef struct {
 
 #if FAT
 #define BLOCK 512
+#define SMALL_BLOCKS 0
 #else
 #define BLOCK 32
+#define SMALL_BLOCKS 1
 #endif
 
 FN long row_offset(const ROWS* p, ulong row, int k) {

@@ -21,8 +21,7 @@ REPORTS = ROOT / "build" / "reports"
 RUNTIME = ["test_copy.py", "test_autograd.py", "test_devices.py", "test_fallback.py", "test_random.py", "test_save.py",
            "test_loss.py", "test_field_type.py", "test_settings.py", "test_complex.py"]
 PYTHON_SUITES = [("host", [""]), ("ram", RUNTIME), ("mock", [*RUNTIME, "test_op_database.py"]),
-                 ("opencl", ["test_opencl.py"])]
-FULL_OPENCL = ["test_copy.py", "test_autograd.py", "test_fallback.py"]   # many kernels, each compiled by PoCL
+                 ("opencl", ["test_opencl.py", "test_copy.py", "test_autograd.py", "test_fallback.py"])]
 
 
 def count(junit: pathlib.Path) -> tuple[int, int, int, list[str]]:
@@ -61,9 +60,7 @@ def main() -> None:
     if arguments.only != "python":
         junit = REPORTS / "cpp.xml"
         junit.unlink(missing_ok=True)
-        # Every class of the OpenCL C texts is compiled by PoCL in these: minutes per schedule.
-        long_ones = [] if arguments.full else ["-E", "^kernels_opencl_"]
-        ok = run("C++ tests", ["ctest", "--test-dir", str(arguments.build), "--output-on-failure", "-j2", *long_ones,
+        ok = run("C++ tests", ["ctest", "--test-dir", str(arguments.build), "--output-on-failure", "-j2",
                                "--timeout", "600", "--output-junit", str(junit)], environment)
         results.append((ok, count(junit)))
     if arguments.only != "cpp":
@@ -75,7 +72,7 @@ def main() -> None:
         }
         for plugin, paths in PYTHON_SUITES:
             if arguments.full and paths != [""]:
-                paths = [*paths, *(FULL_OPENCL if plugin == "opencl" else ["test_ops_view_fuzzer.py"])]
+                paths = [*paths, "test_ops_view_fuzzer.py"]
             junit = REPORTS / f"python-{plugin}.xml"
             # PoCL brings a compiler; on a busy machine it is asked for its devices longer than a user would wait.
             extra = {"FLHAL_PROBE_TIMEOUT_MS": "120000"} if plugin == "opencl" else {}

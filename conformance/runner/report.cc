@@ -117,7 +117,7 @@ std::string report_tap(const Report& report) {
     const char* ok = is_fault(r.result) ? "not ok" : "ok";
     tap += fmt::format("{} {} - {}", ok, ++number, r.id);
     if (r.result == Result::kNotSupported) tap += " # SKIP " + text;
-    else if (r.result == Result::kWaived) tap += " # TODO " + text;
+    else if (r.result == Result::kWaived) tap += " # TODO " + text;   // TAP's own word for a failure that is known and does not count
     tap += "\n";
     if (is_fault(r.result) || r.result == Result::kWarning) tap += fmt::format("# {}: {}\n", result_name(r.result), text);
   }

@@ -20,10 +20,6 @@ const char* halves_complex(const Call& proto) {
   return nullptr;
 }
 
-}  // namespace
-
-namespace {
-
 std::unique_ptr<KernelPlan> host_plan(const Call& proto, const char** reason) {
   for (uint32_t i = 0; i < tensor_count(proto); ++i)
     if (tensor_of(proto, i).layout != 0) { *reason = "an operand is in a layout private to the chip"; return nullptr; }

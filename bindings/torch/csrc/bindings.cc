@@ -12,6 +12,7 @@
 
 #include "call.h"
 #include "call_site.h"
+#include "config.h"
 #include "device.h"
 #include "errors.h"
 #include "generator.h"
@@ -305,7 +306,7 @@ PyObject* py_config_get(PyObject*, PyObject* argument) {
   const char* key = PyUnicode_AsUTF8AndSize(argument, nullptr);
   if (key == nullptr) return nullptr;
   std::string text;
-  if (!guarded([&] { check(flhal_config_get(key, append, &text), "config_get"); })) return nullptr;
+  if (!guarded([&] { text = config_text(key); })) return nullptr;
   return unicode(text);
 }
 

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "config.h"
 #include "errors.h"
 
 namespace torch_fl {
@@ -39,7 +40,6 @@ struct StateOwner {
   }
 };
 
-void append_text(void* ctx, const char* text, uint64_t n) { static_cast<std::string*>(ctx)->append(text, n); }
 
 }  // namespace
 
@@ -82,8 +82,7 @@ c10::DeviceIndex default_device() {
   int chosen = g_default.load(std::memory_order_acquire);
   if (__builtin_expect(chosen >= 0, 1)) return static_cast<c10::DeviceIndex>(chosen);
   if (device_count() == 0) device_handle(0);          // raises with the search report
-  std::string named;
-  check(flhal_config_get("device", append_text, &named), "flhal_config_get");
+  const std::string named = config_text("device");
   uint32_t found = 0;
   if (!named.empty()) {
     check(flhal_device_find(named.c_str(), &found), "flhal_device_find");

@@ -11,6 +11,7 @@
 
 #include <atomic>
 
+#include "config.h"
 #include "copy.h"
 #include "device.h"
 #include "device_allocator.h"
@@ -45,13 +46,10 @@ bool holds(at::ScalarType dtype, c10::DeviceIndex index) {
   return type < 63 && ((bits >> type) & 1) != 0;
 }
 
-void append_text(void* ctx, const char* text, uint64_t n) { static_cast<std::string*>(ctx)->append(text, n); }
-
 // What a tensor of `dtype` is on a chip that cannot hold it: float32 for float64 where the user has said so, else an error.
 at::ScalarType instead_of(at::ScalarType dtype, c10::DeviceIndex index) {
   const bool demotable = dtype == at::kDouble && holds(at::kFloat, index);
-  std::string policy;
-  check(flhal_config_get("float64", append_text, &policy), "flhal_config_get");
+  const std::string policy = config_text("float64");
   flhal_device_info info{};
   info.struct_size = sizeof info;
   check(flhal_device_get_info(device_handle(index), &info), "flhal_device_get_info");

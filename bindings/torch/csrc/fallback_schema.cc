@@ -12,6 +12,7 @@
 #include <shared_mutex>
 #include <unordered_map>
 
+#include "config.h"
 #include "device.h"
 
 namespace torch_fl {
@@ -126,12 +127,6 @@ const OpInfo& op_info(const c10::OperatorHandle& op) {
   OpInfo*& place = (*known)[key];
   if (place == nullptr || !current(*place)) place = made.release();
   return *place;
-}
-
-std::string config_text(const char* key) {
-  std::string text;
-  flhal_config_get(key, [](void* ctx, const char* utf8, uint64_t n) { static_cast<std::string*>(ctx)->append(utf8, n); }, &text);
-  return text;
 }
 
 void raise_refusal(const OpInfo& info, const char* reason) {

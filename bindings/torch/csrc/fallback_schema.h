@@ -25,6 +25,5 @@ struct OpInfo {
 const OpInfo& op_info(const c10::OperatorHandle& op);
 // Raises NotImplementedError naming operator, policy and what to do.
 [[noreturn]] void raise_refusal(const OpInfo& info, const char* reason);
-std::string config_text(const char* key);  // a flhal setting as text
 
 }  // namespace torch_fl

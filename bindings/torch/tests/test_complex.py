@@ -35,3 +35,9 @@ def test_complex_equals_the_cpu(name, dtype):
         for a, b in zip(ours, cpu, strict=True):
             assert a.device.type == DEVICE and a.is_conj() == b.is_conj() and a.is_neg() == b.is_neg()
             torch.testing.assert_close(a.cpu().resolve_conj(), b.resolve_conj(), rtol=2e-6 if a.itemsize <= 8 else 1e-12, atol=1e-6)
+
+
+def test_a_product_over_nothing_scales_by_a_complex_beta(dev):
+    c, a, b = torch.ones(2, 3, dtype=torch.complex64), torch.ones(2, 0, dtype=torch.complex64), torch.ones(0, 3, dtype=torch.complex64)
+    got = torch.addmm(c.to(dev), a.to(dev), b.to(dev), beta=1 + 2j)
+    assert got.cpu().equal(torch.addmm(c, a, b, beta=1 + 2j))

@@ -68,14 +68,6 @@ bool run(Frame& f, uint32_t op, const at::Tensor& out, const at::Tensor& a, cons
   return f.submit(call);
 }
 
-bool fill_zero(Frame& f, const at::Tensor& t) {
-  if (!t.defined() || t.numel() == 0) return true;
-  OpCall call(FLHAL_OP_FILL, t.scalar_type());
-  call.out(t);
-  call.in_scalar(c10::Scalar(0), t.scalar_type());
-  return f.submit(call);
-}
-
 // out += bias per channel
 bool add_bias(Frame& f, const at::Tensor& out, const at::Tensor& bias) {
   if (!bias.defined()) return true;
@@ -108,7 +100,7 @@ bool convolution_backward(Frame& f) {
   const at::Tensor &grad = f.tensor(0), &x = f.tensor(1), &w = f.tensor(2);
   if (x.dim() < 3 || x.dim() > 4) return f.decline("convolution over other than one or two dimensions");
   const at::Tensor &gx = f.result(0), &gw = f.result(1), &gb = f.result(2);
-  if (x.numel() == 0 || grad.numel() == 0 || w.numel() == 0) return fill_zero(f, gx) && fill_zero(f, gw) && fill_zero(f, gb);
+  if (x.numel() == 0 || grad.numel() == 0 || w.numel() == 0) return f.fill(gx, 0) && f.fill(gw, 0) && f.fill(gb, 0);
   const bool transposed = f.args[7].toBool();
   Geometry g(f, 4, 9);
   if (transposed && beyond_gradient(f.args[8], g)) return f.decline(kBeyond);

@@ -220,6 +220,14 @@ c10::ScalarType arithmetic_type(const Frame& f) {
   return f.compute;
 }
 
+bool Frame::fill(const at::Tensor& t, const c10::Scalar& value) const {
+  if (!t.defined() || t.numel() == 0) return true;
+  OpCall call(FLHAL_OP_FILL, t.scalar_type());
+  call.out(t);
+  call.in_scalar(value, t.scalar_type());
+  return submit(call);
+}
+
 void add_attrs(Frame& f, OpCall& call) {
   for (uint32_t i = 0; i < f.n_inputs(); ++i) {
     const AttrRule* rule = f.entry.args[i].attr;

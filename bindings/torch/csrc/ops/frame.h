@@ -109,6 +109,7 @@ struct Frame {
   bool fresh_results() const { return entry.form == Form::kFunctional; }
   at::Tensor temporary(at::IntArrayRef sizes, at::ScalarType type) const { return empty_contiguous(sizes, type, device); }
   bool submit(const OpCall& call) const { return torch_fl::submit(call, device); }
+  bool fill(const at::Tensor& t, const c10::Scalar& value) const;   // every element; nothing to do for an undefined or empty one
   bool decline(const char* static_reason) const {
     set_decline_reason(static_reason);
     return false;

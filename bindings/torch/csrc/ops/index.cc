@@ -7,14 +7,6 @@
 namespace torch_fl {
 namespace {
 
-bool fill_value(Frame& f, const at::Tensor& t, const c10::Scalar& value) {
-  if (t.numel() == 0) return true;
-  OpCall call(FLHAL_OP_FILL, t.scalar_type());
-  call.out(t);
-  call.in_scalar(value, t.scalar_type());
-  return f.submit(call);
-}
-
 bool copy_to(Frame& f, const at::Tensor& to, const at::Tensor& from) {
   if (to.numel() == 0 || to.is_same(from)) return true;
   OpCall call(FLHAL_OP_COPY, to.scalar_type());
@@ -53,7 +45,7 @@ bool embedding_dense_backward(Frame& f) {
   const at::Tensor& out = f.result();
   if (f.args[4].toBool()) return f.decline("embedding gradients scaled by frequency");
   if (!f.fresh_results()) return f.decline("embedding gradients with out=");
-  if (!make_dense(f, &grad) || !make_dense(f, &index) || !fill_value(f, out, 0)) return false;
+  if (!make_dense(f, &grad) || !make_dense(f, &index) || !f.fill(out, 0)) return false;
   const int64_t n = index.numel(), width = out.size(1), padding = f.args[3].toInt();
   if (n == 0 || width == 0) return true;
   int64_t rows[2] = {n, width}, row_strides[2] = {width, 1}, flat[1] = {n}, one[1] = {1};
@@ -64,7 +56,7 @@ bool embedding_dense_backward(Frame& f) {
   call.attr(FLHAL_ATTR_INDEX_ADD_DIM, int64_t{0});
   if (!f.submit(call)) return false;
   if (padding < 0 || padding >= out.size(0)) return true;
-  return fill_value(f, out.select(0, padding), 0);
+  return f.fill(out.select(0, padding), 0);
 }
 
 // index_select(self, dim, index)
@@ -112,7 +104,7 @@ bool scatter(Frame& f) {
     call.in(f.tensor(3));
   } else {                                   // one element, seen at every place
     value = f.temporary({1}, self.scalar_type());
-    if (!fill_value(f, value, f.args[3].toScalar())) return false;
+    if (!f.fill(value, f.args[3].toScalar())) return false;
     call.in_as(value, index.sizes(), still);
   }
   call.attr(f.op() == FLHAL_OP_SCATTER ? FLHAL_ATTR_SCATTER_DIM : FLHAL_ATTR_SCATTER_ADD_DIM,

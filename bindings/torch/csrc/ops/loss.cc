@@ -83,13 +83,6 @@ bool sum_into(Frame& f, const at::Tensor& out, const at::Tensor& x) {   // out h
   return f.submit(call);
 }
 
-bool fill_with(Frame& f, const at::Tensor& t, const c10::Scalar& value) {
-  OpCall call(FLHAL_OP_FILL, t.scalar_type());
-  call.out(t);
-  call.in_scalar(value, t.scalar_type());
-  return f.submit(call);
-}
-
 }  // namespace
 
 // nll_loss_forward(self, target, weight?, reduction, ignore_index) -> (output, total_weight)
@@ -113,12 +106,12 @@ bool nll_loss(Frame& f) {
   if (rows.weights.defined() && !run(f, FLHAL_OP_MUL, picked, type, picked, rows.weights)) return false;
   const bool each = reduction == at::Reduction::None && self.dim() == 2;
   if (!keep_valid(f, each ? out : loss, rows, picked)) return false;
-  if (each) return fill_with(f, total, 0);
+  if (each) return f.fill(total, 0);
   at::Tensor counted = f.temporary(sizes, type);
   at::Tensor ones = rows.weights;
   if (!ones.defined()) {
     ones = f.temporary(sizes, type);
-    if (!fill_with(f, ones, 1)) return false;
+    if (!f.fill(ones, 1)) return false;
   }
   if (!keep_valid(f, counted, rows, ones) || !sum_into(f, total, counted) || !sum_into(f, out, loss)) return false;
   return reduction != at::Reduction::Mean || run(f, FLHAL_OP_DIV, out, type, out, total);
@@ -145,7 +138,7 @@ bool nll_loss_backward(Frame& f) {
   negate.in_as(scale, sizes, step);
   if (!f.submit(negate)) return false;
   if (rows.weights.defined() && !run(f, FLHAL_OP_MUL, values, type, values, rows.weights)) return false;
-  if (!keep_valid(f, values, rows, values) || !fill_with(f, out, 0)) return false;
+  if (!keep_valid(f, values, rows, values) || !f.fill(out, 0)) return false;
   OpCall put(FLHAL_OP_SCATTER, type);
   put.out_as(out, whole, strides);
   put.in_as(rows.chosen, column, dense);

@@ -6,28 +6,23 @@
 namespace torch_fl {
 namespace {
 
-// A sum over no products: beta * c, or 0.
-bool empty_product(Frame& f, const at::Tensor& c, double beta) {
-  const at::Tensor& out = f.result();
-  if (!c.defined() || beta == 0) {
-    OpCall call(FLHAL_OP_FILL, out.scalar_type());
-    call.out(out);
-    call.in_scalar(c10::Scalar(0), out.scalar_type());
-    return f.submit(call);
-  }
-  OpCall call(FLHAL_OP_MUL, out.scalar_type());
-  call.out(out);
-  call.in(c);
-  call.in_scalar(c10::Scalar(beta), out.scalar_type());
-  return f.submit(call);
-}
-
 void scale_attrs(OpCall& call, const c10::Scalar& beta, const c10::Scalar& alpha) {
   if (alpha.isComplex() || alpha.toDouble() != 1.0) call.attr(FLHAL_ATTR_MATMUL_ALPHA, alpha, true);
   if (beta.isComplex() || beta.toDouble() != 1.0) call.attr(FLHAL_ATTR_MATMUL_BETA, beta, true);
 }
 
 bool is_zero(const c10::Scalar& s) { return !s.isComplex() && s.toDouble() == 0.0; }
+
+// A sum over no products: beta * c, or 0.
+bool empty_product(Frame& f, const at::Tensor& c, const c10::Scalar& beta) {
+  const at::Tensor& out = f.result();
+  if (!c.defined() || is_zero(beta)) return f.fill(out, 0);
+  OpCall call(FLHAL_OP_MUL, out.scalar_type());
+  call.out(out);
+  call.in(c);
+  call.in_scalar(beta, out.scalar_type());
+  return f.submit(call);
+}
 
 // A vector as a column.
 struct Column {
@@ -55,7 +50,7 @@ bool addmm(Frame& f) {
   if (f.result().numel() == 0) return true;
   const at::Tensor& a = f.tensor(1);
   c10::Scalar beta = f.args[3].toScalar(), alpha = f.args[4].toScalar();
-  if (a.size(-1) == 0) return empty_product(f, f.tensor(0), beta.toDouble());
+  if (a.size(-1) == 0) return empty_product(f, f.tensor(0), beta);
   OpCall call(FLHAL_OP_MATMUL, f.compute);
   call.out(f.result());
   call.in(a);
@@ -85,7 +80,7 @@ bool addmv(Frame& f) {
   if (f.result().numel() == 0) return true;
   const at::Tensor &self = f.tensor(0), &a = f.tensor(1), &v = f.tensor(2);
   c10::Scalar beta = f.args[3].toScalar(), alpha = f.args[4].toScalar();
-  if (a.size(1) == 0) return empty_product(f, self, beta.toDouble());
+  if (a.size(1) == 0) return empty_product(f, self, beta);
   Column in(v), out(f.result()), add(self);
   OpCall call(FLHAL_OP_MATMUL, f.compute);
   call.out_as(f.result(), out.sizes, out.strides);

@@ -9,21 +9,13 @@ namespace {
 // A result that is undefined or has no elements is not asked for.
 void out_or_absent(OpCall& call, const at::Tensor& t) { call.out_or_absent(t.defined() && t.numel() > 0 ? t : at::Tensor()); }
 
-bool fill_with(Frame& f, const at::Tensor& t, double value) {
-  if (!t.defined() || t.numel() == 0) return true;
-  OpCall call(FLHAL_OP_FILL, t.scalar_type());
-  call.out(t);
-  call.in_scalar(c10::Scalar(value), t.scalar_type());
-  return f.submit(call);
-}
-
 }  // namespace
 
 // native_layer_norm(input, normalized_shape, weight?, bias?, eps) -> (out, mean, rstd)
 bool layer_norm(Frame& f) {
   const at::Tensor& x = f.tensor(0);
   if (x.numel() == 0)
-    return fill_with(f, f.result(1), 0) && fill_with(f, f.result(2), std::numeric_limits<double>::quiet_NaN());
+    return f.fill(f.result(1), 0) && f.fill(f.result(2), std::numeric_limits<double>::quiet_NaN());
   OpCall call(FLHAL_OP_LAYER_NORM, x.scalar_type());
   call.out(f.result(0));
   out_or_absent(call, f.result(1));
@@ -39,7 +31,7 @@ bool layer_norm(Frame& f) {
 // native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight?, bias?, output_mask)
 bool layer_norm_backward(Frame& f) {
   const at::Tensor& x = f.tensor(1);
-  if (x.numel() == 0) return fill_with(f, f.result(1), 0) && fill_with(f, f.result(2), 0);
+  if (x.numel() == 0) return f.fill(f.result(1), 0) && f.fill(f.result(2), 0);
   OpCall call(FLHAL_OP_LAYER_NORM_BACKWARD, x.scalar_type());
   for (uint32_t i = 0; i < 3; ++i) out_or_absent(call, f.result(i));
   call.in(f.tensor(0));
@@ -78,7 +70,7 @@ bool batch_norm(Frame& f) {
 //                            output_mask)
 bool batch_norm_backward(Frame& f) {
   const at::Tensor& x = f.tensor(1);
-  if (x.numel() == 0) return fill_with(f, f.result(1), 0) && fill_with(f, f.result(2), 0);
+  if (x.numel() == 0) return f.fill(f.result(1), 0) && f.fill(f.result(2), 0);
   const bool train = f.args[7].toBool();
   OpCall call(FLHAL_OP_BATCH_NORM_BACKWARD, x.scalar_type());
   for (uint32_t i = 0; i < 3; ++i) out_or_absent(call, f.result(i));

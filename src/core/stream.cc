@@ -306,6 +306,38 @@ bool Stream::reached_slowly(uint64_t sequence) {
   return false;
 }
 
+// ---- looks --------------------------------------------------------------------------------------------------------
+
+Status Stream::look_after(uint64_t sequence, void (*look)(void*), void* ctx) {
+  constexpr size_t kMany = 64;              // of somebody who never waits
+  uint64_t oldest;
+  bool many;
+  {
+    std::lock_guard lock(looks_mutex_);
+    looks_.push_back({sequence, look, ctx});
+    has_looks_.store(true, std::memory_order_release);
+    oldest = looks_.front().sequence;
+    many = looks_.size() > kMany;
+  }
+  if (many) (void)reached(oldest);
+  if (!many && !known_reached(sequence)) return FLHAL_OK;
+  hear();
+  std::string text;
+  flhal_status code = known_reached(sequence) ? failure_before(sequence, &text) : FLHAL_OK;
+  return code == FLHAL_OK ? Status() : fail_text(code, std::move(text));
+}
+
+void Stream::hear() {
+  if (!has_looks_.load(std::memory_order_acquire)) return;
+  std::lock_guard lock(looks_mutex_);
+  std::erase_if(looks_, [&](const Look& l) {
+    if (!known_reached(l.sequence) && !device->lost()) return false;
+    l.look(l.ctx);
+    return true;
+  });
+  has_looks_.store(!looks_.empty(), std::memory_order_release);
+}
+
 // ---- waits --------------------------------------------------------------------------------------------------------
 
 Status Stream::finish_locked() {
@@ -351,6 +383,7 @@ Status Stream::wait_for(uint64_t sequence) {
       (void)finish_locked();
     }
   }
+  hear();
   std::string text;
   flhal_status code = failure_before(sequence, &text);
   return code == FLHAL_OK ? Status() : fail_text(code, std::move(text));
@@ -375,6 +408,7 @@ Status Stream::query() {
     lock.unlock();
     progress();
   }
+  hear();
   take_failures_of_sources();
   return failure();
 }
@@ -387,6 +421,7 @@ Status Stream::synchronize() {
   } else if (!asynchronous) {
     (void)wait_for(sequence_.load(std::memory_order_acquire));
   }
+  hear();
   take_failures_of_sources();
   retire_poll();
   return failure();

@@ -133,6 +133,10 @@ class Stream {
   // FLHAL_OK, or the failure that hit a submission up to `sequence`; gives its text in *text.
   flhal_status failure_before(uint64_t sequence, std::string* text);
 
+  // `look(ctx)` runs once, when the work up to `sequence` has ended and before anybody who waits for it goes on; it may poison
+  // the stream. At level 0 that is here, and its failure is the answer. Asynchronous plugins only.
+  Status look_after(uint64_t sequence, void (*look)(void*), void* ctx);
+
   // Records a plugin event that completes at the end of everything submitted so far and gives a reference to it (the
   // caller drops it), with the point it marks. `flags`: FLHAL_EVENT_TIMING. Asynchronous plugins only.
   Status mark(uint32_t flags, PluginEvent** out_event, uint64_t* out_sequence);
@@ -153,6 +157,13 @@ class Stream {
     uint64_t sequence;
   };
 
+  struct Look {
+    uint64_t sequence;
+    void (*look)(void*);
+    void* ctx;
+  };
+
+  void hear();                              // runs the looks whose work has ended
   bool poisoned() const { return (attention_.load(std::memory_order_acquire) & kPoisoned) != 0; }
   [[gnu::cold]] Status not_now(const char* what);   // the failure that keeps the stream from working, or kQueueInstead
   bool reached_slowly(uint64_t sequence);
@@ -179,6 +190,10 @@ class Stream {
 
   std::mutex marks_mutex_;
   std::deque<Mark> marks_;                  // in order; fronts complete first
+
+  std::mutex looks_mutex_;                  // held while looks run: who waits must not pass them; before poison_mutex_
+  std::deque<Look> looks_;
+  std::atomic<bool> has_looks_{false};
 
   std::mutex poison_mutex_;
   flhal_status poison_code_ = FLHAL_OK;

@@ -160,6 +160,7 @@ void close_streams(Device* device) {
     stream->arena.store(nullptr, std::memory_order_release);
     if (stream->worker_) stream->worker_->inner()->arena.store(nullptr, std::memory_order_release);
     stream->completed_up_to(UINT64_MAX);    // nothing will ever be behind a point of it again
+    stream->hear();
     std::deque<Stream::Mark> marks;
     {
       std::lock_guard lock(stream->marks_mutex_);

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "memory/address_map.h"
 #include "memory/copy_engine.h"
@@ -30,28 +31,33 @@ void ChipFaults::device_closes() {
 
 struct ChipFaults::Pending {
   ChipFaults* faults;
-  uint64_t call_number;
+  uint64_t call_number, sequence;
   const char* op;
 
   static void look(void* self) {
     std::unique_ptr<Pending> pending(static_cast<Pending*>(self));
-    pending->faults->look(pending->call_number, pending->op);
+    pending->faults->look(pending->call_number, pending->sequence, pending->op);
   }
 };
 
 uint64_t ChipFaults::begin(kernels::LaunchArgs* args) {
-  std::lock_guard lock(mutex_);
-  if (told_) {
+  bool clear;
+  uint64_t number;
+  {
+    std::lock_guard lock(mutex_);
+    clear = std::exchange(told_, false);
+    number = next_++;
+  }
+  if (clear) {                          // without the lock: a fill may wait for the stream, and hear its faults
     const uint64_t zero = 0;
     // A failure of it is one of the stream, and the launch behind it will meet it.
     (void)fill_bytes(stream_, address_, sizeof(kernels::TextFault), &zero, 8);
-    told_ = false;
   }
   const Slab* slab = AddressMap::find(address_);
   args->error_memory = slab->memory;
   args->error_offset = address_ - slab->base;
   args->error_address = slab->device_address;
-  return next_++;
+  return number;
 }
 
 Status ChipFaults::end(uint64_t call_number, const char* op) {
@@ -62,12 +68,11 @@ Status ChipFaults::end(uint64_t call_number, const char* op) {
     told_ = true;
     return fail(FLHAL_E_INVALID, "flhal_op_run: {}: {}", op, kernels::kernel_error_text(host_->error));
   }
-  Point point = stream_->here();
-  retire(&point, 1, Pending::look, new Pending{this, call_number, op});
-  return FLHAL_OK;
+  const uint64_t sequence = stream_->here().sequence;
+  return stream_->look_after(sequence, Pending::look, new Pending{this, call_number, sequence, op});
 }
 
-void ChipFaults::look(uint64_t call_number, const char* op) {
+void ChipFaults::look(uint64_t call_number, uint64_t sequence, const char* op) {
   std::string text;
   {
     std::lock_guard lock(mutex_);
@@ -75,7 +80,7 @@ void ChipFaults::look(uint64_t call_number, const char* op) {
     told_ = true;
     text = fmt::format("{}: {}", op, kernels::kernel_error_text(host_->error));
   }
-  stream_->poison(FLHAL_E_OP_FAILED, std::move(text));
+  stream_->poison(FLHAL_E_OP_FAILED, std::move(text), sequence);
 }
 
 Result<ChipFaults*> chip_faults(Stream* stream) {

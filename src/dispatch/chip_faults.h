@@ -24,7 +24,7 @@ class ChipFaults {
 
  private:
   struct Pending;
-  void look(uint64_t call_number, const char* op);
+  void look(uint64_t call_number, uint64_t sequence, const char* op);
 
   Stream* stream_;
   uint64_t address_;

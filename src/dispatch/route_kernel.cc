@@ -11,12 +11,13 @@ struct PendingError {
   kernels::KernelError error;
   Stream* stream;
   const char* op;
+  uint64_t sequence;
 
   static void look(void* self) {
     auto* pending = static_cast<PendingError*>(self);
     if (pending->error.code)
       pending->stream->poison(FLHAL_E_OP_FAILED,
-                              fmt::format("{}: {}", pending->op, kernels::kernel_error_text(pending->error)));
+                              fmt::format("{}: {}", pending->op, kernels::kernel_error_text(pending->error)), pending->sequence);
     delete pending;
   }
 };
@@ -100,9 +101,9 @@ struct KernelRoutePlan final : Plan {
     pending->op = def->name;
     args.error = &pending->error;
     Status done = launch(stream, call, args);
-    Point point = stream->here();
-    retire(&point, 1, PendingError::look, pending.release());
-    return done;
+    const uint64_t sequence = pending->sequence = stream->here().sequence;
+    Status heard = stream->look_after(sequence, PendingError::look, pending.release());   // also of a launch that failed: it may run
+    return done.ok() ? heard : done;
   }
 };
 

@@ -49,14 +49,14 @@ def test_FALL_05_setters_read_back_and_refuse_with_the_valid_values(dev, name):
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_variable_that_does_not_parse_is_told_at_first_use_and_import_works(fresh, name):
-    _, _, _, bad, valid = SETTINGS[name]
+    _, other, _, bad, valid = SETTINGS[name]
     out = answer(
         fresh,
         f"""
 assert torch_fl.is_available() and torch.ones(2).sum() == 2
 try: torch.ones(2, device='fl_device')
 except RuntimeError as error: print(error)
-torch_fl.set_{name}({SETTINGS[name][0]!r})
+torch_fl.set_{name}({other!r})
 assert torch.ones(2, device='fl_device').cpu().tolist() == [1, 1]
 """,
         **{"TORCH_FL_" + name.upper(): bad},

@@ -7,7 +7,7 @@ VENV := .venv/bin
 
 .PHONY: demo test test-full bench install build venv prerequisites gen gen-check asan tsan clean
 
-demo: install            ## builds, installs, runs a real model on a plugged-in chip
+demo: install            ## builds, installs, runs real models on plugged-in chips, and split over two
 	@$(VENV)/python examples/python/demo.py
 
 test: install            ## every test; the last line is a summary

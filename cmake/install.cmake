@@ -4,13 +4,15 @@ include(CMakePackageConfigHelpers)
 
 install(FILES $<TARGET_FILE:flhal> DESTINATION lib RENAME libflhal.so.1 COMPONENT runtime)
 # Debian ships cJSON and libuv as shared libraries (libuv's archive is not position independent); their copies beside libflhal
-# make the wheel complete (RUNPATH $ORIGIN).
+# make the wheel complete (RUNPATH $ORIGIN). flhal-conformance of the SDK has copies of its own: it needs no libflhal.
 foreach(library ${CJSON_ARCHIVE} ${UV_LIBRARY})
   if(NOT library MATCHES "\\.a$")
     file(REAL_PATH ${library} real)
     execute_process(COMMAND objdump -p ${real} OUTPUT_VARIABLE headers COMMAND_ERROR_IS_FATAL ANY)
     string(REGEX MATCH "SONAME +([^ \n]+)" _ "${headers}")
-    install(FILES ${real} DESTINATION lib RENAME ${CMAKE_MATCH_1} COMPONENT runtime)
+    foreach(component IN ITEMS runtime flhal_sdk)
+      install(FILES ${real} DESTINATION lib RENAME ${CMAKE_MATCH_1} COMPONENT ${component})
+    endforeach()
   endif()
 endforeach()
 install(DIRECTORY include/flhal DESTINATION include COMPONENT runtime FILES_MATCHING PATTERN "*.h")

@@ -65,6 +65,8 @@ def assemble(recipe: dict, build: pathlib.Path, work: pathlib.Path) -> tuple[pat
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for destination, sources in recipe["content"].items():
+        if destination == "@data":  # what goes to the root of the environment: PEP 427's data scheme
+            destination = f"{recipe['name'].replace('-', '_')}-{version()}.data/data"
         for source in sources:
             if source.startswith("stage:"):
                 component, _, rest = source[6:].partition("/")

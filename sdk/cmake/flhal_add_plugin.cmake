@@ -1,7 +1,8 @@
 # flhal_add_plugin(<id> SOURCES a.c ... [PROFILE sync|kernel|async] [MANIFEST file.json.in] [VERSION x.y.z])
 #
-# Makes the target flhal_plugin_<id>: libflhal_plugin_<id>.so with exactly one exported symbol and no undefined ones, its
-# manifest <id>.json beside it, both in <build>/flhal_plugins.d, and install rules to <prefix>/<libdir>/flhal_plugins.d.
+# Makes the target flhal_plugin_<id>: lib<id>.so with exactly one exported symbol and no undefined ones, its manifest
+# <id>.json beside it, both in the top build folder, install rules to <prefix>/<libdir>/flhal_plugins.d (component
+# flhal_plugin_<id>), and the test conformance_<id>: flhal-conformance with the profile.
 #
 #   id        letters, digits, _ - and . : the plugin's id, the same that flhal_plugin_v1 answers.
 #   PROFILE   which slots the table has: sync (10), kernel (14) or async (29). It goes into the manifest.
@@ -9,6 +10,7 @@
 #             @FLHAL_PLUGIN_ABI_MAJOR@ / _MINOR@ are filled in. Left out: a standard one.
 #   VERSION   of the plugin; PROJECT_VERSION when left out.
 # The sources see FLHAL_PLUGIN_ID and FLHAL_PLUGIN_VERSION as strings, so that code and manifest cannot differ.
+# FLHAL_PLUGIN_FOLDER and FLHAL_PLUGIN_FILE_PREFIX, set before the call, move the files and rename the library.
 # Afterwards the target takes target_link_libraries() and all the rest as usual.
 include_guard(GLOBAL)
 include(GNUInstallDirs)
@@ -43,10 +45,13 @@ function(flhal_add_plugin id)
   endif()
 
   set(target flhal_plugin_${id})
-  set(folder ${CMAKE_BINARY_DIR}/flhal_plugins.d)
+  set(folder ${CMAKE_BINARY_DIR})
+  if(FLHAL_PLUGIN_FOLDER)
+    set(folder ${FLHAL_PLUGIN_FOLDER})
+  endif()
   add_library(${target} MODULE ${arg_SOURCES})
   set_target_properties(${target} PROPERTIES
-    PREFIX lib OUTPUT_NAME flhal_plugin_${id} SUFFIX .so
+    PREFIX lib OUTPUT_NAME ${FLHAL_PLUGIN_FILE_PREFIX}${id} SUFFIX .so
     LIBRARY_OUTPUT_DIRECTORY ${folder}
     C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
     POSITION_INDEPENDENT_CODE ON)
@@ -61,7 +66,7 @@ function(flhal_add_plugin id)
   endif()
 
   set(FLHAL_PLUGIN_ID ${id})
-  set(FLHAL_PLUGIN_LIBRARY libflhal_plugin_${id}.so)
+  set(FLHAL_PLUGIN_LIBRARY lib${FLHAL_PLUGIN_FILE_PREFIX}${id}.so)
   set(FLHAL_PLUGIN_VERSION ${arg_VERSION})
   set(FLHAL_PLUGIN_PROFILE ${arg_PROFILE})
   set(FLHAL_PLUGIN_ABI_MAJOR 1)
@@ -72,4 +77,7 @@ function(flhal_add_plugin id)
   install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/flhal_plugins.d COMPONENT flhal_plugin_${id})
   install(FILES ${folder}/${id}.json DESTINATION ${CMAKE_INSTALL_LIBDIR}/flhal_plugins.d
           COMPONENT flhal_plugin_${id})
+  if(TARGET flhal::conformance)  # ctest runs it where the project says enable_testing()
+    add_test(NAME conformance_${id} COMMAND flhal::conformance --plugin $<TARGET_FILE:${target}> --profile ${arg_PROFILE})
+  endif()
 endfunction()

@@ -27,6 +27,8 @@ struct flhal_p_memory {           /* one slab */
   uint64_t size;
 };
 
+#define CHIP_NAME "ram"                   /* what users type: [a-z0-9_]+ */
+#define CHIP_UUID "ram-chip-0000001"      /* 16 bytes count; driver: the serial number, the same in every process and boot */
 #define CHIP_MEMORY_BYTES (4ull << 30)
 #define CHIP_LARGEST_SLAB_BYTES (1ull << 30)
 #define CHIP_SLAB_ALIGNMENT 256ull

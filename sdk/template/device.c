@@ -13,10 +13,10 @@ flhal_status chip_device_count(flhal_p_plugin* plugin, uint32_t* out) {
 
 /* Slot 4. `out` comes zeroed; zero means default or unknown, so only what is known is set. Strings stay valid. */
 flhal_status chip_device_info(flhal_p_plugin* plugin, uint32_t index, flhal_p_device_info_v1* out) {
-  if (index != 0) return chip_fail(plugin, FLHAL_E_INVALID, "ram: device_info: there is one chip, its index is 0");
+  if (index != 0) return chip_fail(plugin, FLHAL_E_INVALID, CHIP_NAME ": device_info: there is one chip, its index is 0");
 
-  memcpy(out->uuid, "ram-chip-0000001", 16);          /* driver: its serial number; the same in every process and boot */
-  out->chip = "ram";                                  /* what users type: [a-z0-9_]+                                   */
+  memcpy(out->uuid, CHIP_UUID, 16);
+  out->chip = CHIP_NAME;
   out->product = "RAM chip";
   out->vendor = "Example";
   out->driver = "none";
@@ -35,7 +35,7 @@ flhal_status chip_device_info(flhal_p_plugin* plugin, uint32_t index, flhal_p_de
 /* Slot 5. The first call that may be slow: open the chip, start threads. Called once per device until device_close. */
 flhal_status chip_device_open(flhal_p_plugin* plugin, uint32_t index, flhal_p_device** out) {
   flhal_p_device* device;
-  if (index != 0) return chip_fail(plugin, FLHAL_E_INVALID, "ram: device_open: there is one chip, its index is 0");
+  if (index != 0) return chip_fail(plugin, FLHAL_E_INVALID, CHIP_NAME ": device_open: there is one chip, its index is 0");
   device = plugin->host->alloc(sizeof *device, 16);
   if (device == NULL) return FLHAL_E_HOST_MEMORY;
   device->plugin = plugin;

@@ -14,7 +14,7 @@ flhal_status chip_memory_alloc(flhal_p_device* device, flhal_p_slab_v1* slab) {
 
   /* Pinned and shared memory are kinds for later; core then takes ordinary host memory. */
   if (slab->kind != FLHAL_MEM_DEVICE)
-    return chip_fail(device->plugin, FLHAL_E_UNSUPPORTED, "ram: memory_alloc: this chip has device memory only");
+    return chip_fail(device->plugin, FLHAL_E_UNSUPPORTED, CHIP_NAME ": memory_alloc: this chip has device memory only");
 
   /* EXHAUSTED is an expected answer without text: core frees what it can, asks once more, and then tells the user. The
    * comparison is written so that it cannot overflow. */

@@ -4,7 +4,7 @@
 #include <stddef.h>
 
 #ifndef FLHAL_PLUGIN_ID                   /* flhal_add_plugin() gives both, and writes them into the manifest, too */
-#define FLHAL_PLUGIN_ID "ram"
+#define FLHAL_PLUGIN_ID CHIP_NAME
 #define FLHAL_PLUGIN_VERSION "0.0.0"
 #endif
 

@@ -53,14 +53,14 @@ TEST_CASE("install: the template builds from an installed SDK and its chip works
   fs::path prefix = install(world), copy = world.folder() / "mychip", built = world.folder() / "mychip-build";
   fs::copy(prefix / "share" / "flhal-sdk" / "template", copy, fs::copy_options::recursive);
   build(world, copy, built, prefix);
-  world.set("TORCH_FL_PLUGIN_PATH", (built / "flhal_plugins.d").string());
+  world.set("TORCH_FL_PLUGIN_PATH", built.string());
   ProcessResult r = world.run({(prefix / "bin" / "flhal-info").string()});
   INFO(r.describe());
   CHECK_THAT(r.out, Catch::Contains("ram: 4GB, compute_capability=1.0, Example RAM chip (plugin ram 0.1.0)"));
   ProcessResult scan = world.run({helper("scan_one")});
   INFO(scan.describe());
   CHECK_THAT(scan.out, Catch::Contains("works ram"));
-  CHECK_THAT(scan.out, Catch::Contains((built / "flhal_plugins.d" / "libflhal_plugin_ram.so").string()));
+  CHECK_THAT(scan.out, Catch::Contains((built / "libram.so").string()));
 }
 
 TEST_CASE("install: flhal_add_plugin refuses what it cannot build, in words", "[install][sdk]") {

@@ -5,14 +5,24 @@ import pathlib
 import sys
 
 PREFIX = pathlib.Path(__file__).resolve().parent
+TEMPLATES = PREFIX / "share" / "flhal-sdk"
 
 
 def cmake_dir() -> str:
-    """The folder for CMAKE_PREFIX_PATH; find_package(flhal-sdk) then works."""
+    """The folder for CMAKE_PREFIX_PATH, where `find_package(flhal-sdk)` does not find it by PATH."""
     return str(PREFIX)
+
+
+def _become(name: str) -> None:
+    program = PREFIX / "bin" / name
+    os.execv(program, [str(program), *sys.argv[1:]])
 
 
 def flhal_info() -> None:
     """Runs flhal-info: plugins, devices, what did not load and why."""
-    program = PREFIX / "bin" / "flhal-info"
-    os.execv(program, [str(program), *sys.argv[1:]])
+    _become("flhal-info")
+
+
+def flhal_conformance() -> None:
+    """Runs flhal-conformance: whether a plugin keeps its duties."""
+    _become("flhal-conformance")

@@ -187,6 +187,8 @@ FLHAL_CASE("abi.boundary.threads_block_signals", Profile::kSync, "FLP-015") {
     auto serial = ctx.plugin().lock();
     expect_ok(device.table.stream_create(device.handle, 0, 0, &stream), "stream_create");
   }
+  // The C library starts threads with everything blocked and lifts that in the thread itself: give it time to.
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
   std::string open;
   for (const std::string& id : thread_ids()) {
     if (before.count(id)) continue;

@@ -11,7 +11,7 @@ namespace flhal::conformance {
 namespace {
 
 // Forks; the child runs `work` and ends as it says. Gives how the child ended, in words; "" for exit status 0.
-std::string in_fork(const std::function<void()>& work, int limit_ms = 4000) {
+std::string in_fork(const std::function<void()>& work, int limit_ms = 2500) {
   std::fflush(nullptr);
   pid_t child = fork();
   FLHAL_EXPECT(child >= 0, "internal: fork failed");

@@ -145,11 +145,12 @@ bool stays_undone(Done done) {
 }
 template <typename Done>
 bool becomes_done(Done done, int limit_ms = 5000) {
-  for (int i = 0; i < limit_ms; ++i) {
+  auto limit = std::chrono::steady_clock::now() + std::chrono::milliseconds(limit_ms);
+  while (std::chrono::steady_clock::now() < limit) {
     if (done()) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  return false;
+  return done();
 }
 
 }  // namespace flhal::conformance

@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 
+#include "runner/duties.h"
 #include "runner/json.h"
 
 extern char** environ;
@@ -203,6 +204,13 @@ struct Pool {
   void start_child(Worker* w);
 };
 
+// A case that could not say anything itself: its duties say what was being checked.
+std::string with_duties(std::string text, const Case& c) {
+  for (const std::string& name : duties_of(c.duties))
+    if (const Duty* d = find_duty(name)) text += fmt::format("; {} ({}): {}", name, d->slot, d->text);
+  return text;
+}
+
 std::string with_noise(std::string text, const Process& p) {
   if (p.noise_text.empty()) return text;
   std::string noise = p.noise_text;
@@ -245,7 +253,8 @@ void child_ended(Worker* w, Process& p) {
     Record r;
     r.id = w->left.front()->id;
     r.result = fault;
-    r.text = with_noise(fmt::format("the process of this case {}", how.empty() ? "ended in the middle of it (the plugin called exit)" : how), p);
+    r.text = fmt::format("the process of this case {}", how.empty() ? "ended in the middle of it (the plugin called exit)" : how);
+    r.text = with_noise(with_duties(r.text, *w->left.front()), p);
     w->left.pop_front();
     pool->add(std::move(r));
   } else if (w->left.empty() && !w->closed && !w->last.empty() && !is_fault(pool->records[w->last].result)) {

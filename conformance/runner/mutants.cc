@@ -20,7 +20,7 @@ namespace flhal::conformance {
 
 const std::vector<Mutant>& all_mutants() {
   static const std::vector<Mutant> mutants = {
-#define FLHAL_MUTANT(name, base, wrong, duties, caught_by) Mutant{#name, #base, wrong, duties, caught_by},
+#define FLHAL_MUTANT(name, base, slot, wrong, duties, caught_by) Mutant{#name, #base, slot, wrong, duties, caught_by},
 #include "mutants/mutants.def"
 #undef FLHAL_MUTANT
   };
@@ -41,7 +41,7 @@ struct Folders {
 
 std::vector<Record> run_one(const Options& o, const std::string& library, const std::string& mutant, const std::string& base,
                             const std::vector<const Case*>& cases) {
-  GroupRun run{own_path(), library, "async,ops", o.seed, 1, o.jobs, 0.3 * o.time_factor, {}, {}};
+  GroupRun run{own_path(), library, "async,ops", o.seed, 1, o.jobs, 0.5 * o.time_factor, {}, {}};
   run.environment = {{"FLHAL_MUTANT", mutant}, {"FLHAL_MUTANT_BASE", base}};
   return run_groups(run, cases);
 }

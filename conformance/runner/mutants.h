@@ -10,6 +10,7 @@ namespace flhal::conformance {
 struct Mutant {
   const char* name;
   const char* base;        // the plugin it is made of: ram, mock, host
+  const char* slot;        // the slot that is wrong; "library" and "optional_table" stand for what is no slot
   const char* wrong;       // what it does wrong, in words
   const char* duties;      // which duties that breaks
   const char* caught_by;   // the case that has to notice

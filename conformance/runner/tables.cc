@@ -81,12 +81,12 @@ std::string mutants_page() {
       "# Mutants\n\n"
       "Plugins that are wrong in one thing each, made from a reference plugin. `flhal-conformance --mutants` runs them; the case named\n"
       "here has to catch each one, and its words say what is wrong.\n\n"
-      "| mutant | made from | what is wrong | duties | caught by |\n|---|---|---|---|---|\n";
+      "| mutant | made from | slot | what is wrong | duties | caught by |\n|---|---|---|---|---|---|\n";
   for (const Mutant& m : all_mutants()) {
     if (find_case(m.caught_by) == nullptr) throw std::runtime_error(fmt::format("mutants.def: {} names the case {}, which does not exist", m.name, m.caught_by));
     for (const std::string& d : duties_of(m.duties))
       if (find_duty(d) == nullptr) throw std::runtime_error(fmt::format("mutants.def: {} names the duty {}, which does not exist", m.name, d));
-    page += fmt::format("| `{}` | {} | {} | {} | `{}` |\n", m.name, m.base, cell(m.wrong), m.duties, m.caught_by);
+    page += fmt::format("| `{}` | {} | `{}` | {} | {} | `{}` |\n", m.name, m.base, m.slot, cell(m.wrong), m.duties, m.caught_by);
   }
   return page + fmt::format("\n{} mutants.\n", all_mutants().size());
 }

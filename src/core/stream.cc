@@ -124,13 +124,14 @@ void Stream::depend_on(Point source) {
     }
   }
   sources_.push_back(source);
+  has_sources_.store(true, std::memory_order_release);
 }
 
 void Stream::take_failures_of_sources() {
+  if (!has_sources_.load(std::memory_order_acquire)) return;
   std::vector<Point> sources;
   {
     std::lock_guard lock(poison_mutex_);
-    if (sources_.empty()) return;
     sources = sources_;
   }
   // Streams may wait for each other in turn; whoever comes here again on the way round has been asked already.
@@ -149,6 +150,7 @@ void Stream::take_failures_of_sources() {
     if (source.stream->known_reached(source.sequence)) {
       std::lock_guard lock(poison_mutex_);
       std::erase_if(sources_, [&](const Point& p) { return p.stream == source.stream && p.sequence == source.sequence; });
+      has_sources_.store(!sources_.empty(), std::memory_order_release);
     }
   }
   asking_sources_.store(false);
@@ -162,6 +164,7 @@ void Stream::clear_error() {
     poison_code_ = FLHAL_OK;
     poison_text_.clear();
     sources_.clear();
+    has_sources_.store(false, std::memory_order_release);
   }
   if (!asynchronous || device->lost()) return;
   std::lock_guard lock(mutex_);
@@ -414,6 +417,11 @@ Status Stream::query() {
 }
 
 Status Stream::synchronize() {
+  if (worker_idle() && attention_.load(std::memory_order_acquire) == 0 && !device->lost() &&
+      !has_sources_.load(std::memory_order_acquire)) {
+    retire_poll();
+    return FLHAL_OK;
+  }
   if (asynchronous && !device->lost()) {
     (void)wait_for(sequence_.load(std::memory_order_acquire));   // without the lock: others may go on submitting
     std::lock_guard lock(mutex_);

@@ -201,6 +201,7 @@ class Stream {
   std::string poison_text_;
   std::atomic<bool> asking_sources_{false};
   std::vector<Point> sources_;              // points of other streams that this one waited for on the chip
+  std::atomic<bool> has_sources_{false};
 };
 
 Status check_stream(const flhal_stream* handle, const char* function);  // tag, fork guard, shut down

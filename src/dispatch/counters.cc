@@ -50,15 +50,30 @@ uint32_t counter_row(uint32_t device, const char* op, uint32_t route, const char
   return at->second;
 }
 
-void count_off_chip(uint32_t row, uint64_t ns, uint64_t bytes_to_host, uint64_t bytes_to_device,
+// The caller's texts may have changed since an address was met, and a row's never do: they are compared.
+uint32_t fallback_row(uint32_t device, const char* op, const char* reason) {
+  const auto address = reinterpret_cast<uintptr_t>(op);
+  MetFallback& met = thread_state().met_fallbacks[(address >> 4 ^ address >> 10 ^ device) % kMetFallbacks];
+  if (met.op == op && met.reason == reason && met.names->device == device && met.names->op == op && met.names->reason == reason)
+    return met.row;
+  const uint32_t row = counter_row(device, op, kRouteFallback, reason);
+  Rows& r = rows();
+  std::lock_guard lock(r.mutex);
+  met = {op, reason, &r.rows[row].names, row};
+  return row;
+}
+
+bool count_off_chip(uint32_t row, uint64_t ns, uint64_t bytes_to_host, uint64_t bytes_to_device,
                     const char* call_site) {
   Rows& r = rows();
   std::lock_guard lock(r.mutex);
+  if (row == 0 || row >= r.rows.size()) return false;
   Row& at = r.rows[row];
   at.ns += ns;
   at.bytes_to_host += bytes_to_host;
   at.bytes_to_device += bytes_to_device;
   if (call_site && at.names.call_site.empty()) at.names.call_site = call_site;
+  return true;
 }
 
 std::vector<CounterRow> counter_rows() {
@@ -99,12 +114,6 @@ void reset_counters() {
     row.ns = row.bytes_to_host = row.bytes_to_device = 0;
     row.names.call_site.clear();
   }
-}
-
-uint32_t counter_row_count() {
-  Rows& r = rows();
-  std::lock_guard lock(r.mutex);
-  return static_cast<uint32_t>(r.rows.size());
 }
 
 }  // namespace flhal

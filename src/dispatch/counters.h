@@ -18,8 +18,11 @@ const char* route_name(uint32_t route);
 // The row of these, made when new; never 0. Texts are copied.
 uint32_t counter_row(uint32_t device, const char* op, uint32_t route, const char* reason);
 
-// Adds one call that left the chip. `call_site`: kept the first time; may be NULL.
-void count_off_chip(uint32_t row, uint64_t ns, uint64_t bytes_to_host, uint64_t bytes_to_device, const char* call_site);
+// counter_row of kRouteFallback for a caller that asks at every call: each thread remembers the rows it met last.
+uint32_t fallback_row(uint32_t device, const char* op, const char* reason);
+
+// Adds time and bytes of one call that left the chip; false when there is no such row. `call_site`: kept the first time; may be NULL.
+bool count_off_chip(uint32_t row, uint64_t ns, uint64_t bytes_to_host, uint64_t bytes_to_device, const char* call_site);
 
 struct CounterRow {
   uint32_t device = 0, route = 0;
@@ -33,6 +36,5 @@ struct CallTotals {
 };
 CallTotals call_totals();
 void reset_counters();
-uint32_t counter_row_count();
 
 }  // namespace flhal

@@ -40,11 +40,6 @@ std::string_view base_name(std::string_view op) {
   return op.substr(0, op.find('.'));
 }
 
-const char* policy_name(FallbackPolicy policy) {
-  static const char* const names[] = {"auto", "warn", "strict"};
-  return names[static_cast<uint32_t>(policy)];
-}
-
 void warn_once(const Device& device, const char* op, const char* how, const char* reason) {
   Warnings& w = warnings();
   {
@@ -115,19 +110,18 @@ Status fallback_enter(Device* device, const char* op, const char* reason, uint64
   if (!reason) reason = "";
   FLHAL_TRY(allow_fallback(*device, op, "CPU fallback", reason));
   if (__builtin_expect(log_enabled(kLogDebug), 0)) log(kLogDebug, "{} on {}: fallback ({})", op, device->name, *reason ? reason : "no reason given");
-  uint64_t row = counter_row(device->index, op, kRouteFallback, reason);
+  uint64_t row = fallback_row(device->index, op, reason);
   *out_ticket = row << kTimeBits | (now_ns() & ((1ull << kTimeBits) - 1));
   return FLHAL_OK;
 }
 
 Status fallback_leave(uint64_t ticket, uint64_t bytes_to_host, uint64_t bytes_to_device, const char* call_site) {
   uint32_t row = static_cast<uint32_t>(ticket >> kTimeBits);
-  if (row == 0 || row >= counter_row_count())
-    return fail(FLHAL_E_INVALID, "flhal_fallback_leave: ticket {:#x} was not given by flhal_fallback_enter", ticket);
   constexpr uint64_t mask = (1ull << kTimeBits) - 1;
   uint64_t ns = (now_ns() - ticket) & mask;
+  if (!count_off_chip(row, ns, bytes_to_host, bytes_to_device, call_site))
+    return fail(FLHAL_E_INVALID, "flhal_fallback_leave: ticket {:#x} was not given by flhal_fallback_enter", ticket);
   thread_state().count(row);
-  count_off_chip(row, ns, bytes_to_host, bytes_to_device, call_site);
   watch_threshold();
   return FLHAL_OK;
 }

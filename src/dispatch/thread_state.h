@@ -28,9 +28,20 @@ struct PolicyScope {
   std::string op;                                // "" = every op
 };
 
+struct CounterRow;
+
+// A fallback that the thread met: the caller's texts by address, to find the place, and the row they name, to compare.
+struct MetFallback {
+  const char *op = nullptr, *reason = nullptr;
+  const CounterRow* names = nullptr;
+  uint32_t row = 0;
+};
+inline constexpr size_t kMetFallbacks = 64;      // power of two
+
 struct ThreadState {
   std::array<PlanSlot, kSlots> slots;
   std::array<std::atomic<uint64_t>, kCountRows> counts{};
+  std::array<MetFallback, kMetFallbacks> met_fallbacks;
   const char* decline = "";
   uint32_t depth = 0;                            // of calls inside calls: composites, temporaries
   std::vector<PolicyScope> scopes;

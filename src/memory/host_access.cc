@@ -2,10 +2,11 @@
 //
 // Three ways, best first: the plugin's own host_begin/host_end; the slab's host pointer when the chip says that the host
 // sees its memory (FLHAL_CAP_HOST_VISIBLE); a piece of pinned memory with a copy before and, for writes, after.
-// Threads: g_mutex guards the table of open views only.
+// Threads: a mutex guards the table of open views only.
 #include "memory/host_access.h"
 
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "memory/copy_engine.h"
@@ -28,54 +29,61 @@ struct View {
   void* plugin_host = nullptr;          // what host_begin gave
 };
 
-std::mutex g_mutex;
-std::vector<View>& views() {
-  static auto* table = new std::vector<View>();
-  return *table;
-}
-std::vector<uint32_t>& unused_views() {
-  static auto* list = new std::vector<uint32_t>();
-  return *list;
+struct Views {
+  std::mutex mutex;
+  std::vector<View> places;
+  std::vector<uint32_t> unused;
+};
+Views& views() {
+  static Views& table = *new Views;     // never destroyed: threads may run at exit
+  return table;
 }
 
-uint64_t remember(View view) {
-  std::lock_guard lock(g_mutex);
+uint64_t remember(View&& view) {
+  Views& table = views();
+  std::lock_guard lock(table.mutex);
   uint32_t index;
-  if (unused_views().empty()) {
-    index = uint32_t(views().size());
-    views().emplace_back();
+  if (table.unused.empty()) {
+    index = uint32_t(table.places.size());
+    table.places.emplace_back();
   } else {
-    index = unused_views().back();
-    unused_views().pop_back();
+    index = table.unused.back();
+    table.unused.pop_back();
   }
-  view.generation = views()[index].generation;
+  View& place = table.places[index];
+  view.generation = place.generation;
   view.open = true;
-  views()[index] = view;
+  place = view;
   return uint64_t(view.generation) << 32 | (index + 1u);
 }
 
+// Closes the view of `ticket` and gives it in *out, of which only `way` is written for one that needs no end.
 Status take(uint64_t ticket, Device* device, View* out) {
-  std::lock_guard lock(g_mutex);
+  Views& table = views();
+  std::lock_guard lock(table.mutex);
   uint32_t index = uint32_t(ticket) - 1u;
-  if (index >= views().size() || !views()[index].open || views()[index].generation != ticket >> 32) {
+  if (index >= table.places.size() || !table.places[index].open || table.places[index].generation != ticket >> 32) {
     return fail(FLHAL_E_INVALID, "flhal_host_end: {:#x} is not an open ticket; give one of flhal_host_begin, once", ticket);
   }
-  if (views()[index].device != device) {
+  View& place = table.places[index];
+  if (place.device != device) {
     return fail(FLHAL_E_INVALID, "flhal_host_end: ticket {:#x} is of {}, the stream is of {}; give a stream of the same device",
-                ticket, views()[index].device->name, device->name);
+                ticket, place.device->name, device->name);
   }
-  *out = views()[index];
-  views()[index].open = false;
-  if (++views()[index].generation == 0) views()[index].generation = 1;
-  unused_views().push_back(index);
+  if (place.way == View::kAlias) out->way = View::kAlias;
+  else *out = place;
+  place.open = false;
+  if (++place.generation == 0) place.generation = 1;
+  table.unused.push_back(index);
   return FLHAL_OK;
 }
 
 }  // namespace
 
 uint64_t host_views_open() {
-  std::lock_guard lock(g_mutex);
-  return views().size() - unused_views().size();
+  Views& table = views();
+  std::lock_guard lock(table.mutex);
+  return table.places.size() - table.unused.size();
 }
 
 Result<HostView> host_begin(Stream* stream, uint64_t address, uint64_t bytes, uint32_t access) {
@@ -92,7 +100,7 @@ Result<HostView> host_begin(Stream* stream, uint64_t address, uint64_t bytes, ui
   view.access = access;
   if (bytes == 0) {                     // a view of nothing: legal, and never looked at
     static char nothing[64];
-    return HostView{nothing, remember(view)};
+    return HostView{nothing, remember(std::move(view))};
   }
   Located at;
   FLHAL_TRY(locate_for(stream, address, bytes, "flhal_host_begin", "address", &at));
@@ -114,7 +122,7 @@ Result<HostView> host_begin(Stream* stream, uint64_t address, uint64_t bytes, ui
       view.way = View::kPlugin;
       view.place = place;
       view.plugin_host = host;
-      return HostView{host, remember(view)};
+      return HostView{host, remember(std::move(view))};
     }
     if (answer < 0 && answer != FLHAL_E_UNSUPPORTED) {
       Status failed = plugin_answer(plugin, "host_begin", answer);
@@ -124,7 +132,7 @@ Result<HostView> host_begin(Stream* stream, uint64_t address, uint64_t bytes, ui
   }
   if (device->has(FLHAL_CAP_HOST_VISIBLE) && at.slab->host) {
     view.way = View::kAlias;
-    return HostView{at.slab->host + at.offset, remember(view)};
+    return HostView{at.slab->host + at.offset, remember(std::move(view))};
   }
   // As aligned as the address, up to 64: pinned blocks begin at multiples of 256, so the address's own remainder is kept.
   uint64_t lead = address % 64;
@@ -139,7 +147,7 @@ Result<HostView> host_begin(Stream* stream, uint64_t address, uint64_t bytes, ui
       return read;
     }
   }
-  return HostView{host, remember(view)};
+  return HostView{host, remember(std::move(view))};
 }
 
 Status host_end(Stream* stream, uint64_t ticket) {

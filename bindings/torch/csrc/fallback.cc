@@ -30,6 +30,7 @@ thread_local const char* t_reason = nullptr;
 
 // One storage of the device, as the host sees it during the call.
 struct Mapping {
+  Mapping(c10::StorageImpl* of, size_t from, size_t to, bool writes) : storage(of), begin(from), end(to), written(writes) {}
   c10::StorageImpl* storage;
   size_t begin, end;                       // union of the touched bytes
   bool written;
@@ -205,12 +206,7 @@ class Call {
       m->written = m->written || written;
       return;
     }
-    Mapping m{};
-    m.storage = t.storage().unsafeGetStorageImpl();
-    m.begin = range.end > range.begin ? begin : 0;
-    m.end = range.end;
-    m.written = written;
-    mappings_.push_back(std::move(m));
+    mappings_.emplace_back(t.storage().unsafeGetStorageImpl(), range.end > range.begin ? begin : 0, range.end, written);
   }
 
   at::Tensor twin_of(const at::Tensor& t, bool written) {

@@ -9,6 +9,7 @@
 
 #include "device.h"
 #include "errors.h"
+#include "tensor_parts.h"
 
 namespace torch_fl {
 
@@ -55,16 +56,15 @@ void HostView::end() {
 
 c10::Storage borrow_host(void* host, size_t bytes) {
   // Resizable with torch's allocator: an out= tensor may outgrow the borrowed bytes; the caller then sees another pointer.
-  return c10::Storage(c10::Storage::use_byte_size_t(), bytes, c10::DataPtr(host, c10::Device(c10::kCPU)), c10::GetCPUAllocator(), true);
+  return c10::Storage(c10::make_intrusive<FlStorage>(bytes, c10::DataPtr(host, c10::Device(c10::kCPU)), c10::GetCPUAllocator()));
 }
 
 at::Tensor cpu_twin(const at::Tensor& tensor, const c10::Storage& storage, size_t storage_begin) {
-  at::Tensor twin = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(storage), c10::DispatchKeySet(c10::DispatchKey::CPU),
-                                                            tensor.dtype());
-  c10::TensorImpl* impl = twin.unsafeGetTensorImpl();
   const size_t offset_bytes = static_cast<size_t>(tensor.storage_offset()) * tensor.itemsize();
   const size_t offset = offset_bytes >= storage_begin ? (offset_bytes - storage_begin) / tensor.itemsize() : 0;  // empty: any
-  impl->set_sizes_and_strides(tensor.sizes(), tensor.strides(), static_cast<int64_t>(offset));
+  at::Tensor twin = at::detail::make_tensor<FlTensor>(FlTensor::OnHost(), c10::Storage(storage), tensor.unsafeGetTensorImpl(),
+                                                      static_cast<int64_t>(offset));
+  c10::TensorImpl* impl = twin.unsafeGetTensorImpl();
   if (tensor.is_conj()) impl->_set_conj(true);
   if (tensor.is_neg()) impl->_set_neg(true);
   if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) impl->set_wrapped_number(true);

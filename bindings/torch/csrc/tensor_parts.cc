@@ -13,6 +13,20 @@ constexpr c10::BackendComponent kComponent = c10::BackendComponent::PrivateUse1B
 const c10::DispatchKeySet kInferenceKeys =
     c10::DispatchKeySet(c10::DispatchKey::PrivateUse1) | c10::getAutocastRelatedKeySetFromBackend(kComponent);
 const c10::DispatchKeySet kKeys = kInferenceKeys | c10::getAutogradRelatedKeySetFromBackend(kComponent);
+const c10::DispatchKeySet kHostInferenceKeys =
+    c10::DispatchKeySet(c10::DispatchKey::CPU) | c10::getAutocastRelatedKeySetFromBackend(c10::BackendComponent::CPUBit);
+const c10::DispatchKeySet kHostKeys = kHostInferenceKeys | c10::getAutogradRelatedKeySetFromBackend(c10::BackendComponent::CPUBit);
+
+// Exactly those that set_dense gives; a contiguous tensor may have others where a size is 1.
+bool has_dense_strides(const c10::TensorImpl* base) {
+  const c10::IntArrayRef sizes = base->sizes(), strides = base->strides();
+  int64_t next = 1;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    if (strides[d] != next) return false;
+    next *= std::max<int64_t>(sizes[d], 1);
+  }
+  return true;
+}
 
 c10::VariableVersion new_counter() {
   ThreadState* state = t_state;
@@ -54,6 +68,20 @@ FlTensor::FlTensor(const c10::TensorImpl* base, c10::IntArrayRef sizes)
   version_counter_ = base->version_counter();
   storage_offset_ = base->storage_offset();
   set_dense(sizes, base->numel());
+}
+
+FlTensor::FlTensor(OnHost, c10::Storage&& storage, const c10::TensorImpl* base, int64_t offset)
+    : TensorImpl(VIEW, std::move(storage), kHostInferenceKeys, base->dtype()) {
+  if (C10_LIKELY(!c10::InferenceMode::is_enabled())) {
+    key_set_ = kHostKeys;
+    version_counter_ = new_counter();
+  }
+  if (C10_LIKELY(has_dense_strides(base))) {
+    storage_offset_ = offset;
+    set_dense(base->sizes(), base->numel());
+  } else {
+    set_sizes_and_strides(base->sizes(), base->strides(), offset);
+  }
 }
 
 FlTensor::~FlTensor() {

@@ -44,6 +44,9 @@ struct FlTensor final : c10::TensorImpl {
   FlTensor(c10::Storage&& storage, caffe2::TypeMeta type, c10::IntArrayRef sizes, int64_t numel);
   // A dense view of `base`, with its version counter and its keys.
   FlTensor(const c10::TensorImpl* base, c10::IntArrayRef sizes);
+  // A CPU tensor with the sizes and strides of `base`, over memory that the host borrows from its device for one call.
+  struct OnHost {};
+  FlTensor(OnHost, c10::Storage&& storage, const c10::TensorImpl* base, int64_t offset);
   ~FlTensor() override;
   static void* operator new(size_t bytes);
   static void operator delete(void* block);

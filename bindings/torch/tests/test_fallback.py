@@ -272,3 +272,15 @@ def test_threads_fall_back_at_the_same_time(dev):
     [t.start() for t in threads]
     [t.join() for t in threads]
     assert not bad
+
+
+@pytest.mark.parametrize("shape, stride", [((1, 3), (7, 1)), ((3, 1, 4), (4, 4, 1)), ((1, 1), (9, 5)), ((3, 0, 4), (4, 4, 1)), ((), ())])
+def test_strides_of_dimensions_without_length_survive(dev, shape, stride):
+    """Such strides say nothing about memory, but torch's layouts are read from them: the CPU must see them as they are."""
+    x = torch.empty_strided(shape, stride).uniform_(generator=torch.Generator().manual_seed(0))
+    on_chip, out = (torch.empty_strided(shape, stride, device=dev) for _ in range(2))
+    on_chip.copy_(x)
+    result, expected = torch.special.i1e(on_chip), torch.special.i1e(x)
+    torch.special.i1e(on_chip, out=out)
+    assert torch.equal(result.cpu(), expected) and torch.equal(out.cpu(), expected)
+    assert result.stride() == expected.stride() and on_chip.stride() == stride and out.stride() == stride

@@ -21,6 +21,7 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/flhal-config-version.cmake 
 install(FILES cmake/flhal-config.cmake ${CMAKE_BINARY_DIR}/flhal-config-version.cmake DESTINATION share/cmake/flhal
   COMPONENT runtime)
 install(FILES LICENSE DESTINATION share/flhal COMPONENT runtime)
+install(DIRECTORY examples/c examples/cpp DESTINATION share/flhal/examples COMPONENT runtime)
 
 # The vendor ABI's headers go with the SDK.
 install(FILES include/flhal/plugin.h include/flhal/scalars.h include/flhal/status.h include/flhal/ops.h

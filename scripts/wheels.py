@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -92,9 +93,12 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="only these wheels")
     arguments = parser.parse_args()
 
-    work = arguments.build / "wheels"
-    shutil.rmtree(work / "stage", ignore_errors=True)
     arguments.dist.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="wheels.", dir=arguments.build) as work:   # tests make wheels side by side
+        make(arguments, pathlib.Path(work))
+
+
+def make(arguments: argparse.Namespace, work: pathlib.Path) -> None:
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     to_install = []
     for file in sorted((ROOT / "packaging").glob("*.toml")):

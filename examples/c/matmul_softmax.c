@@ -1,15 +1,5 @@
 /* examples/c/matmul_softmax.c: softmax(a @ b) on every chip that is found. */
-#include <flhal/flhal.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-static void must(flhal_status status, const char* what) {
-  char text[4096];
-  if (status == FLHAL_OK) return;
-  flhal_last_error(text, sizeof text, NULL);
-  fprintf(stderr, "%s: %s: %s\n", what, flhal_status_name(status), status == FLHAL_DECLINED ? flhal_last_decline() : text);
-  exit(1);
-}
+#include "must.h"
 
 static void run(flhal_stream* stream, uint32_t op, const flhal_tensor* tensors, uint32_t n_inputs) {
   flhal_op_call call = {.struct_size = sizeof call, .struct_type = FLHAL_ST_OP_CALL, .op = op, .tensors = tensors,

@@ -35,7 +35,7 @@ void build(TestWorld& world, const fs::path& source, const fs::path& binary, con
 
 }  // namespace
 
-TEST_CASE("install: the C example builds from an empty prefix and runs on every chip", "[install]") {
+TEST_CASE("install: the C examples build from an empty prefix and run on every chip", "[install]") {
   TestWorld world;
   fs::path prefix = install(world), built = world.folder() / "example";
   build(world, fs::path(FLHAL_TEST_SOURCE_DIR) / "examples" / "c", built, prefix);
@@ -46,6 +46,11 @@ TEST_CASE("install: the C example builds from an empty prefix and runs on every 
   std::vector<std::string> chips = {"chip_a", "chip_b", "ram"};
   if (fs::exists(prefix / "lib" / "flhal_plugins.d" / "libflhal_plugin_host.so")) chips.push_back("host");
   for (const std::string& chip : chips) CHECK_THAT(r.out, Catch::Contains(" " + chip + ": 0.3543 0.6457 / 0.1824 0.8176\n"));
+  for (const char* name : {"streams", "two_chips", "own_kernel"}) {
+    r = world.run({(built / name).string()});
+    INFO(r.describe());
+    CHECK(r.ok());
+  }
 }
 
 TEST_CASE("install: the template builds from an installed SDK and its chip works", "[install][sdk]") {

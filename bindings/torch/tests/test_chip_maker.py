@@ -1,74 +1,21 @@
 """The chip maker's first hour: every command of docs/start/chip_maker.md, from the wheels, in an empty folder."""
 
-import os
 import re
-import subprocess
-import sys
-import sysconfig
 
 import pytest
-from conftest import REPOSITORY, builds
+from conftest import REPOSITORY
+from pages import follow, shell, shell_variables
 
 pytestmark = pytest.mark.plugins("host")   # it brings its own plugin; one run is enough
-PAGE = REPOSITORY / "docs" / "start" / "chip_maker.md"
-
-
-def blocks(page):
-    """The indented blocks of a page, without their indentation."""
-    found = re.findall(r"(?:^    .*\n|^\n(?=    ))+", page, re.M)
-    return [re.sub(r"^    ", "", block, flags=re.M).strip("\n") for block in found]
-
-
-def steps(page):
-    """What a reader does, in order: ("run", command, expected lines) and ("write", file name, text)."""
-    for block in blocks(page):
-        if block.startswith("# ") and block.split("\n")[0].endswith(".py"):
-            yield "write", block.split("\n")[0][2:], block + "\n"
-        elif block.startswith("$ "):
-            for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
-                command, *lines = part.strip("\n").split("\n")
-                yield "run", command, lines
-        else:
-            raise AssertionError(f"neither commands nor a file: {block}")
-
-
-def check_output(command, lines, out):
-    """`...` alone stands for any lines, inside a line for any text; every other line is to come exactly and in its place."""
-    pattern = "".join(r"(?:.*\n)*?" if line.strip() == "..." else re.escape(line).replace(re.escape("..."), ".*") + r"\n" for line in lines)
-    assert re.fullmatch(pattern, out), f"$ {command}\nthe page says:\n" + "\n".join(lines) + f"\nthe command says:\n{out}"
 
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
-    """Variables of a shell with an active environment: torch, and the wheels torch-fl and flhal-sdk just made."""
-    where = tmp_path_factory.mktemp("maker")
-    build = builds()[0].parent
-    subprocess.run([sys.executable, REPOSITORY / "scripts" / "wheels.py", "--build", build, "--dist", where / "dist", "torch-fl", "flhal-sdk"], check=True)
-    subprocess.run([sys.executable, "-m", "venv", where / "env"], check=True)
-    python = where / "env" / "bin" / "python"
-    subprocess.run([python, "-m", "pip", "install", "-q", "--no-deps", "--no-index", *sorted((where / "dist").glob("*.whl"))], check=True)
-    # torch itself comes from this environment, behind what was just installed.
-    (site,) = (where / "env").glob("lib/python3*/site-packages")
-    (site / "torch_from_outside.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    kept = {k: v for k, v in os.environ.items() if k in ("HOME", "LANG", "TMPDIR", "OMP_NUM_THREADS", "CCACHE_DIR")}
-    return {**kept, "PATH": f"{where / 'env' / 'bin'}:{os.environ['PATH']}", "VIRTUAL_ENV": str(where / "env"), "XDG_CONFIG_HOME": "/nonexistent",
-            "TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-
-
-def shell(command, folder, environment):
-    return subprocess.run(["bash", "-c", command], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
+    return shell_variables(tmp_path_factory.mktemp("maker"), "torch-fl", "flhal-sdk")
 
 
 def test_each_command_of_the_page_does_what_the_page_says(environment, tmp_path):
-    ran = []
-    for kind, what, content in steps(PAGE.read_text()):
-        if kind == "write":
-            (tmp_path / what).write_text(content)
-            continue
-        done = shell(what, tmp_path, environment)
-        assert done.returncode == 0, f"$ {what}\nexit status {done.returncode}\n{done.stdout}"
-        check_output(what, content, done.stdout)
-        ran.append(what)
+    ran = follow(REPOSITORY / "docs" / "start" / "chip_maker.md", tmp_path, environment)
     assert "cmake -B build mychip && cmake --build build && ctest --test-dir build" in ran and len(ran) > 8
     assert (tmp_path / "report.json").exists()
 

@@ -230,7 +230,7 @@ void Worker::loop() {
         run_one(*work);
         work.reset();                       // what it holds goes before it counts as finished
       } else {
-        (void)work.release();               // the process ends: nothing below can be trusted any more
+        abandoned_.push_back(std::move(work));   // the process ends: nothing below can be trusted any more
       }
       finished(number);
     }

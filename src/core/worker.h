@@ -94,6 +94,7 @@ class Worker {
   std::condition_variable arrived_, space_, done_;
   std::vector<std::unique_ptr<Work>> queue_;
   std::atomic<size_t> n_queued_{0};         // queue_.size(), for a look without the lock
+  std::vector<std::unique_ptr<Work>> abandoned_;   // of the worker alone; what had not begun when the process ended
   size_t n_taken_ = 0;                      // of those the thread has taken out at once and not begun
   bool sleeping_ = false;
   bool open_ = false, stop_ = false;

@@ -60,6 +60,7 @@ std::vector<Work> judge_files(const std::vector<Candidate>& candidates) {
 
 void ask_cache_and_children(std::vector<Work>& all, LoadReport& report) {
   const std::string mode = config_text("probe_cache");
+  const uint64_t limit_ms = parse_integer(config_text("probe_timeout_ms"), 1, UINT32_MAX).value_or(10000);
   ProbeCache cache(mode == "off" ? "" : ProbeCache::default_folder());
   cache.load(report);
   std::vector<ProbeTask> tasks;
@@ -67,7 +68,7 @@ void ask_cache_and_children(std::vector<Work>& all, LoadReport& report) {
   for (Work& work : all) {
     if (work.refusal || work.same_as != SIZE_MAX) continue;
     ProbeCache::Answer answer;
-    if (mode != "refresh") answer = cache.find(work.file, work.candidate->manifest);
+    if (mode != "refresh") answer = cache.find(work.file, work.candidate->manifest, limit_ms);
     if (answer.known) {
       work.asked = "from the cache";
       work.refusal = answer.refusal;
@@ -88,7 +89,7 @@ void ask_cache_and_children(std::vector<Work>& all, LoadReport& report) {
                             "install flhal again, or set FLHAL_PROBE_HELPER to its path"});
     return;
   }
-  probe_in_children(helper, parse_integer(config_text("probe_timeout_ms"), 1, UINT32_MAX).value_or(10000), tasks);
+  probe_in_children(helper, limit_ms, tasks);
   for (size_t i = 0; i < tasks.size(); ++i) {
     Work& work = *asked[i];
     work.asked = "in a child";
@@ -99,7 +100,7 @@ void ask_cache_and_children(std::vector<Work>& all, LoadReport& report) {
       work.description = std::move(tasks[i].description);
       cache.put(work.file, work.candidate->manifest, work.description);
     } else if (tasks[i].timed_out) {
-      cache.put_timeout(work.file, work.candidate->manifest, work.refusal);
+      cache.put_timeout(work.file, work.candidate->manifest, limit_ms, work.refusal);
     }
   }
   cache.save(report);

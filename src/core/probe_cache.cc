@@ -22,7 +22,13 @@ namespace {
 constexpr int kFormat = 1;
 constexpr size_t kBytesMax = 16u << 20;
 constexpr int kEntriesMax = 256;
-constexpr uint64_t kTimeoutKeptS = 600;
+// A machine may have been busy for a moment, a driver may hang for ever: the first time-out is remembered briefly, each
+// further one in a row twice as long.
+constexpr uint64_t kTimeoutKeptS = 10, kTimeoutKeptMaxS = 160;
+
+uint64_t timeout_kept_s(uint64_t in_a_row) {
+  return in_a_row < 5 ? kTimeoutKeptS << (in_a_row - 1) : kTimeoutKeptMaxS;
+}
 
 uint64_t boot_seconds() {
   timespec t;
@@ -134,16 +140,16 @@ cJSON* ProbeCache::entries() {
   return cJSON_GetObjectItemCaseSensitive(root_.get(), "answers");
 }
 
-ProbeCache::Answer ProbeCache::find(const PluginFile& file, const Manifest& manifest) {
+ProbeCache::Answer ProbeCache::find(const PluginFile& file, const Manifest& manifest, uint64_t limit_ms) {
   Answer answer;
   if (!usable_ || root_ == nullptr) return answer;
   const cJSON* entry = cJSON_GetObjectItemCaseSensitive(entries(), file.path.c_str());
   if (!cJSON_IsObject(entry) || json_string(entry, "key") != probe_key(file, manifest)) return answer;
   if (const cJSON* timeout = cJSON_GetObjectItemCaseSensitive(entry, "timeout"); timeout != nullptr) {
     const uint64_t until = json_number(timeout, "until_boot_s"), now = boot_seconds();
-    if (now >= until || until - now > kTimeoutKeptS) return answer;
+    if (now >= until || until - now > kTimeoutKeptMaxS || limit_ms > json_number(timeout, "limit_ms")) return answer;
     answer.known = true;
-    answer.refusal = refuse(FLHAL_E_TIMEOUT, clean_text(json_string(timeout, "reason").c_str()) + fmt::format(" (remembered for {} more s)", until - now),
+    answer.refusal = refuse(FLHAL_E_TIMEOUT, clean_text(json_string(timeout, "reason").c_str()) + fmt::format(" (asked again by whoever starts in {} s or later)", until - now),
                             json_string(timeout, "remedy") + "; FLHAL_PROBE_CACHE=refresh asks at once");
     return answer;
   }
@@ -168,10 +174,19 @@ void ProbeCache::put(const PluginFile& file, const Manifest& manifest, const Plu
   store(file, manifest, std::move(entry));
 }
 
-void ProbeCache::put_timeout(const PluginFile& file, const Manifest& manifest, const Refusal& refusal) {
+void ProbeCache::put_timeout(const PluginFile& file, const Manifest& manifest, uint64_t limit_ms, const Refusal& refusal) {
+  uint64_t in_a_row = 1;
+  if (usable_ && root_ != nullptr) {             // the one before, of the same key, has run out by now, or was not asked for
+    const cJSON* before = cJSON_GetObjectItemCaseSensitive(entries(), file.path.c_str());
+    if (cJSON_IsObject(before) && json_string(before, "key") == probe_key(file, manifest))
+      if (const cJSON* timeout = cJSON_GetObjectItemCaseSensitive(before, "timeout"); timeout != nullptr)
+        in_a_row = std::min<uint64_t>(json_number(timeout, "in_a_row"), 100) + 1;
+  }
   JsonOwner entry(cJSON_CreateObject());
   cJSON* timeout = cJSON_AddObjectToObject(entry.get(), "timeout");
-  json_add_number(timeout, "until_boot_s", boot_seconds() + kTimeoutKeptS);
+  json_add_number(timeout, "in_a_row", in_a_row);
+  json_add_number(timeout, "limit_ms", limit_ms);
+  json_add_number(timeout, "until_boot_s", boot_seconds() + timeout_kept_s(in_a_row));
   json_add(timeout, "reason", refusal.reason);
   json_add(timeout, "remedy", refusal.remedy);
   store(file, manifest, std::move(entry));

@@ -3,7 +3,8 @@
 // Idea: an answer belongs to a library by path, time, size and build id, to this boot, to this core, and to the variables
 // and files that can change it. A file that is not ours, that others may write, or that cannot be written (full disk)
 // costs speed and gives a line in the report; it is never trusted and never an error.
-// Good answers are kept; of failures only time-outs, for ten minutes: asking again would cost each new process the limit.
+// Good answers are kept; of failures only time-outs, for ten seconds, and twice as long for each further one in a row, up to
+// 160 s: a driver that hangs costs new processes its limit now and then, a machine that was busy has its chip soon after.
 #pragma once
 
 #include <string>
@@ -28,9 +29,10 @@ class ProbeCache {
     Refusal refusal;                         // a remembered time-out
     PluginDescription description;
   };
-  Answer find(const PluginFile& file, const Manifest& manifest);
+  // `limit_ms`: what the asker would wait; a time-out is remembered only for those who would wait no longer.
+  Answer find(const PluginFile& file, const Manifest& manifest, uint64_t limit_ms);
   void put(const PluginFile& file, const Manifest& manifest, const PluginDescription& description);
-  void put_timeout(const PluginFile& file, const Manifest& manifest, const Refusal& refusal);
+  void put_timeout(const PluginFile& file, const Manifest& manifest, uint64_t limit_ms, const Refusal& refusal);
   void save(LoadReport& report);             // does nothing when nothing changed
 
   std::string file_path() const { return folder_ + "/probe.json"; }

@@ -79,15 +79,47 @@ TEST_CASE("cache: what a manifest names as changing the answer is part of the ke
   CHECK(probe_key(file, manifest) != third);
 }
 
-TEST_CASE("cache: a time-out is remembered for a while, and refresh asks at once", "[core][cache]") {
+TEST_CASE("cache: a time-out is remembered for seconds, longer for each one in a row, and refresh or a longer limit ask at once", "[core][cache]") {
   DiscoveryWorld world;
+  const fs::path file = world.folder() / "cache/flhal/probe.json";
+  // The seconds that a time-out is remembered for, as the report says.
+  auto seconds_left = [&]() -> int {
+    Discovery* found = world.look();
+    REQUIRE(line_of(*found, ".json").asked == "from the cache");
+    CHECK(has(line_of(*found, ".json").remedy, "FLHAL_PROBE_CACHE=refresh"));
+    const std::string reason = line_of(*found, ".json").reason, words = "(asked again by whoever starts in ";
+    INFO(reason);
+    REQUIRE(has(reason, words));
+    return std::stoi(reason.substr(reason.find(words) + words.size()));
+  };
+  // Goes to the end of that time: the moment until which it is remembered becomes one of the past.
+  auto run_out = [&] {
+    std::ifstream in(file);
+    std::string text{std::istreambuf_iterator<char>(in), {}};
+    const size_t at = text.find("\"until_boot_s\":") + 15;
+    REQUIRE(at > 15);
+    text.replace(at, text.find_first_of(",}", at) - at, "1");
+    std::ofstream(file, std::ios::trunc) << text;
+  };
   REQUIRE(config_set("probe_timeout_ms", "300").ok());
   world.add_hostile("hang_in_init");
   CHECK(has(line_of(*world.look(), ".json").reason, "did not answer within 300 ms"));
-  Discovery* found = world.look();
-  CHECK(line_of(*found, ".json").asked == "from the cache");
-  CHECK(has(line_of(*found, ".json").reason, "(remembered for "));
-  CHECK(has(line_of(*found, ".json").remedy, "FLHAL_PROBE_CACHE=refresh"));
+  const int first = seconds_left();
+  CHECK((first > 5 && first <= 10));
+  run_out();
+  CHECK(line_of(*world.look(), ".json").asked == "in a child");
+  const int second = seconds_left();
+  CHECK((second > 10 && second <= 20));
+  for (int i = 0; i < 5; ++i) {
+    run_out();
+    CHECK(line_of(*world.look(), ".json").asked == "in a child");
+  }
+  const int last = seconds_left();
+  CHECK((last > 150 && last <= 160));
+
+  REQUIRE(config_set("probe_timeout_ms", "301").ok());         // who would wait longer is not told of those who did not
+  CHECK(line_of(*world.look(), ".json").asked == "in a child");
+  CHECK(line_of(*world.look(), ".json").asked == "from the cache");
   REQUIRE(config_set("probe_cache", "refresh").ok());
   CHECK(line_of(*world.look(), ".json").asked == "in a child");
   REQUIRE(config_set("probe_cache", "off").ok());
@@ -198,5 +230,5 @@ TEST_CASE("cache: processes that write at the same time leave a good file", "[co
   cache.load(report);
   PluginFile file;
   file.path = "/x/lib.so";
-  CHECK(cache.find(file, {}).known);
+  CHECK(cache.find(file, {}, 10000).known);
 }

@@ -50,7 +50,9 @@ flhal_status record_timed(flhal_p_event* event, flhal_p_stream* stream, Event* p
   if (stream) {
     if (!stream->clock)
       if (flhal_status s = make_clock(event->device, &stream->clock); s != FLHAL_OK) return s;
-    return timed_marker(stream->clock, stream->tail, point);
+    flhal_status answer = timed_marker(stream->clock, stream->tail, point);
+    if (answer == FLHAL_OK) stream->stamp = *point;
+    return answer;
   }
   cl_command_queue once = nullptr;
   if (flhal_status s = make_clock(event->device, &once); s != FLHAL_OK) return s;
@@ -87,10 +89,11 @@ flhal_status wait_across(flhal_p_stream* stream, const Event& point) {
 struct Now {
   Event point;
   std::shared_ptr<Signal> signal;
+  SignalsBehind behind;
 };
 Now content(flhal_p_event* event) {
   std::lock_guard lock(event->mutex);
-  return {event->signal ? event->signal->event : event->point, event->signal};
+  return {event->signal ? event->signal->event : event->point, event->signal, event->behind};
 }
 
 flhal_status outcome_of(const Signal& signal, const char* slot) {
@@ -98,7 +101,20 @@ flhal_status outcome_of(const Signal& signal, const char* slot) {
   return outcome < 0 ? fail(outcome, std::string(slot) + ": the host signalled a failure") : outcome;
 }
 
+// Of an event whose point is reached: so are all signals before it.
+flhal_status outcome_of(const SignalsBehind& behind, const char* slot) {
+  flhal_status failure = behind.outcome();
+  return failure == FLHAL_OK ? FLHAL_OK : fail(failure, std::string(slot) + ": an event that its stream waited for before was signalled as failed");
+}
+
 }  // namespace
+
+flhal_status SignalsBehind::outcome() const {
+  if (failure != FLHAL_OK) return failure;
+  for (const std::shared_ptr<Signal>& signal : open)
+    if (flhal_status outcome = signal->outcome.load(std::memory_order_acquire); outcome < 0) return outcome;
+  return FLHAL_OK;
+}
 
 namespace slots {
 
@@ -134,8 +150,14 @@ flhal_status event_record(flhal_p_event* event, flhal_p_stream* stream) {
     Event point = stream ? stream->tail : Event();
     if (event->flags & FLHAL_EVENT_TIMING)
       if (flhal_status s = record_timed(event, stream, &point); s != FLHAL_OK) return s;
+    SignalsBehind behind;
+    if (stream) {
+      if (!stream->watched.empty()) look_at_signals(stream);
+      behind = {stream->watched, stream->failure};
+    }
     std::lock_guard lock(event->mutex);
     event->point = std::move(point);
+    event->behind = std::move(behind);
     return FLHAL_OK;
   });
 }
@@ -147,6 +169,8 @@ flhal_status event_wait(flhal_p_event* event, flhal_p_stream* stream) {
     if (!now.point) return FLHAL_OK;
     if (stream->watched.size() > 16) look_at_signals(stream);
     if (now.signal) stream->watched.push_back(now.signal);
+    for (std::shared_ptr<Signal>& signal : now.behind.open) stream->watched.push_back(std::move(signal));
+    if (stream->failure == FLHAL_OK) stream->failure = now.behind.failure;
     if (stream->device == event->device) return barrier(stream, now.point.get());
     return wait_across(stream, now.point);
   });
@@ -155,7 +179,8 @@ flhal_status event_wait(flhal_p_event* event, flhal_p_stream* stream) {
 flhal_status event_query(flhal_p_event* event) {
   Now now = content(event);
   if (now.signal) return outcome_of(*now.signal, "event_query");
-  return now.point ? state_of(now.point.get(), "event_query") : FLHAL_OK;
+  flhal_status state = now.point ? state_of(now.point.get(), "event_query") : FLHAL_OK;
+  return state == FLHAL_OK ? outcome_of(now.behind, "event_query") : state;
 }
 
 flhal_status event_synchronize(flhal_p_event* event) {
@@ -164,7 +189,7 @@ flhal_status event_synchronize(flhal_p_event* event) {
   cl_event point = now.point.get();
   cl_int code = cl.clWaitForEvents(1, &point);
   if (now.signal) return outcome_of(*now.signal, "event_synchronize");
-  if (code == CL_SUCCESS) return FLHAL_OK;
+  if (code == CL_SUCCESS) return outcome_of(now.behind, "event_synchronize");
   flhal_status state = state_of(point, "event_synchronize");
   return state < 0 ? state : fail_code(code, "event_synchronize", "clWaitForEvents");
 }

@@ -60,6 +60,13 @@ struct Signal {
   std::atomic<flhal_status> outcome{FLHAL_NOT_READY};
 };
 
+// The signals that stand before a point of a stream, which has their failure.
+struct SignalsBehind {
+  std::vector<std::shared_ptr<Signal>> open;         // not known when the point was recorded
+  flhal_status failure = FLHAL_OK;                   // of those that were
+  flhal_status outcome() const;                      // FLHAL_OK, or the failure by now
+};
+
 }  // namespace flhal::opencl
 
 struct flhal_p_plugin {
@@ -90,19 +97,21 @@ struct flhal_p_stream {
   flhal_p_device* device;
   cl_command_queue queue;
   cl_command_queue clock = nullptr;                  // with profiling, made at the first timed event: see event.cc
+  flhal::opencl::Event stamp;                        // the last marker in `clock`; none when it is known to have ended
   flhal::opencl::Event tail;                         // of the last command; none before the first. Stale: see `stale`
   bool stale = false;                                // launches without an event came behind `tail`
   uint32_t eager = 0;                                // so many of the next launches ask for their event
   uint32_t unflushed = 0;                            // commands since clFlush
   std::vector<std::shared_ptr<flhal::opencl::Signal>> watched;   // signals this stream waits for, until they are known
-  flhal_status failure = FLHAL_OK;                   // of a signal, until stream_synchronize has told it
+  flhal_status failure = FLHAL_OK;                   // of a signal, until stream_synchronize has told it. See SignalsBehind
 };
 
 struct flhal_p_event {
   flhal_p_device* device;
   uint32_t flags;
-  std::mutex mutex;                                  // guards `point`: other threads may ask while it is recorded
+  std::mutex mutex;                                  // guards what a record writes: other threads may ask meanwhile
   flhal::opencl::Event point;                        // none: never recorded, or nothing was queued before
+  flhal::opencl::SignalsBehind behind;
   std::shared_ptr<flhal::opencl::Signal> signal;     // FLHAL_EVENT_HOST_SIGNALED
 };
 

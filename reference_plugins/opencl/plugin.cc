@@ -58,7 +58,8 @@ constexpr uint32_t sanitizer() {
 extern "C" flhal_status flhal_plugin_v1(const flhal_host_v1*, flhal_plugin_info_v1* out) {
   using namespace flhal::opencl;
   flhal_plugin_info_v1 info{};
-  info.struct_size = out->struct_size && out->struct_size < sizeof info ? out->struct_size : sizeof info;
+  const uint32_t size = out->struct_size && out->struct_size < sizeof info ? out->struct_size : sizeof info;
+  info.struct_size = out->struct_size;   // the head is the caller's: its struct may be longer than ours
   info.struct_type = FLHAL_ST_PLUGIN_INFO;
   info.next = out->next;
   info.abi_minor = FLHAL_PLUGIN_ABI_MINOR;
@@ -71,6 +72,6 @@ extern "C" flhal_status flhal_plugin_v1(const flhal_host_v1*, flhal_plugin_info_
   info.sanitizer = sanitizer();
   info.table = &kTable;
   info.optional_table = optional_table;
-  std::memcpy(out, &info, info.struct_size);
+  std::memcpy(out, &info, size);
   return FLHAL_OK;
 }

@@ -77,6 +77,7 @@ flhal_status stream_create(flhal_p_device* device, int32_t, uint32_t, flhal_p_st
 
 void stream_destroy(flhal_p_stream* stream) {
   stream->tail = Event();
+  stream->stamp = Event();
   if (stream->clock) cl.clReleaseCommandQueue(stream->clock);
   cl.clReleaseCommandQueue(stream->queue);
   delete stream;
@@ -88,13 +89,21 @@ flhal_status stream_query(flhal_p_stream* stream) {
     if (flhal_status answer = flush(stream, "stream_query"); answer != FLHAL_OK) return answer;
   if (!stream->watched.empty()) look_at_signals(stream);
   if (flhal_status failed = failure_of_signals(stream, "stream_query"); failed != FLHAL_OK) return failed;
-  return stream->tail ? state_of(stream->tail.get(), "stream_query") : FLHAL_OK;
+  flhal_status state = stream->tail ? state_of(stream->tail.get(), "stream_query") : FLHAL_OK;
+  if (state != FLHAL_OK || !stream->stamp) return state;
+  state = state_of(stream->stamp.get(), "stream_query");   // an idle stream has its times
+  if (state != FLHAL_NOT_READY) stream->stamp = Event();
+  return state;
 }
 
 flhal_status stream_synchronize(flhal_p_stream* stream) {
   stream->unflushed = 0;
   cl_int code = cl.clFinish(stream->queue);
   if (code != CL_SUCCESS) return fail_code(code, "stream_synchronize", "clFinish");
+  if (stream->stamp) {
+    stream->stamp = Event();
+    if (code = cl.clFinish(stream->clock); code != CL_SUCCESS) return fail_code(code, "stream_synchronize", "clFinish of the time stamps");
+  }
   if (!stream->watched.empty()) look_at_signals(stream);
   flhal_status failed = failure_of_signals(stream, "stream_synchronize");
   stream->failure = FLHAL_OK;   // told once

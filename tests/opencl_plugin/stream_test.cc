@@ -127,13 +127,21 @@ TEST_CASE("event: a stream waits until the host signals, and learns of its failu
     CHECK((t.read(a) == before));                       // the queue stands
     std::thread signaller([&] { CHECK(t.table.event_signal(gate, outcome) == FLHAL_OK); });
     flhal_status end = t.table.stream_synchronize(s);
-    signaller.join();
-    CHECK((t.read(a) == after));                        // it went on, in either case
-    CHECK(t.table.event_query(behind) == FLHAL_OK);
     CHECK(end == outcome);
     if (outcome != FLHAL_OK) CHECK_THAT(left_text(end), Contains("signalled as failed"));
+    signaller.join();
+    CHECK((t.read(a) == after));                        // it went on, in either case
+    CHECK(t.table.event_query(behind) == outcome);      // what lies behind a failed signal is not to be trusted
+    CHECK(t.table.event_synchronize(behind) == outcome);
+    if (outcome != FLHAL_OK) CHECK_THAT(left_text(outcome), Contains("signalled as failed"));
     CHECK(t.table.event_query(gate) == outcome);
     CHECK(t.table.stream_query(s) == FLHAL_OK);       // told once
+    flhal_p_stream* other = t.stream();               // ... and everybody who waits for the event learns of it
+    REQUIRE(t.table.event_wait(behind, other) == FLHAL_OK);
+    CHECK(t.table.stream_synchronize(other) == outcome);
+    t.table.stream_destroy(other);
+    REQUIRE(t.table.event_record(behind, s) == FLHAL_OK);
+    CHECK(t.table.event_synchronize(behind) == FLHAL_OK);   // recorded anew, behind the failure that was told
     CHECK(t.table.event_signal(gate, FLHAL_OK) == FLHAL_E_INVALID);
     CHECK_THAT(left_text(FLHAL_E_INVALID), Contains("signalled before"));
     CHECK(t.table.event_record(gate, s) == FLHAL_E_INVALID);

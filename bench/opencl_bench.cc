@@ -1,7 +1,8 @@
 // bench/opencl_bench.cc: what the HAL adds to OpenCL: the same work through flhal and by raw calls, interleaved.
 //
 //   opencl_bench [--rounds N] [--json FILE]      one device: POCL_DEVICES=pthread (or basic) chooses it for PoCL
-//   opencl_bench count hal|raw|trip N            N launches (trips: each waited for) and nothing else, for a profiler
+//   opencl_bench --bounce [...]                  two devices whose memory the host does not see: 64 MiB from one to the other
+//   opencl_bench count hal|raw|trip|rawtrip N    N launches (trips: each waited for) and nothing else, for a profiler
 // Ratios are (time through flhal) / (time of the raw calls), each the best of its rounds: on a shared machine the best is what the
 // work costs, the median is what the neighbours cost. Smaller is better.
 #define CL_TARGET_OPENCL_VERSION 300
@@ -140,6 +141,42 @@ Row compare(const char* what, double goal, int rounds, const std::function<void(
   return {what, best[1] / best[0], goal, false};
 }
 
+// From chip to chip through host memory, against the two halves of that way one after the other.
+Row bounce(int rounds) {
+  const uint64_t bytes = 64 << 20;
+  flhal_stream* streams[2];
+  flhal_addr blocks[2];
+  void* host;
+  for (int i = 0; i < 2; ++i) {
+    uint32_t index;
+    MUST(flhal_device_find(i ? "opencl:1" : "opencl", &index));
+    MUST(flhal_stream_create(flhal_device_at(index), 0, &streams[i]));
+    MUST(flhal_alloc(streams[i], bytes, &blocks[i]));
+    if (i == 0) MUST(flhal_host_alloc(flhal_device_at(index), bytes, &host));
+  }
+  std::memset(host, 1, bytes);
+  MUST(flhal_copy(streams[0], blocks[0], reinterpret_cast<flhal_addr>(host), bytes, 0));
+  return compare("64 MiB from chip to chip / down, then up", 0.75, rounds,
+                 [&] { MUST(flhal_copy(streams[1], blocks[1], blocks[0], bytes, 0)); },
+                 [&] {
+                   MUST(flhal_copy(streams[0], reinterpret_cast<flhal_addr>(host), blocks[0], bytes, 0));
+                   MUST(flhal_copy(streams[1], blocks[1], reinterpret_cast<flhal_addr>(host), bytes, 0));
+                 });
+}
+
+void write(const char* json, const std::vector<Row>& rows) {
+  FILE* file = json ? std::fopen(json, "w") : nullptr;
+  if (file) std::fprintf(file, "{\"rows\": [");
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const Row& r = rows[i];
+    std::printf("%-72s %6.3f   goal %s %.2f\n", r.what.c_str(), r.ratio, r.at_least ? ">=" : "<=", r.goal);
+    if (file)
+      std::fprintf(file, "%s{\"what\": \"%s\", \"ratio\": %.4f, \"goal\": %.2f, \"at_least\": %s}", i ? ", " : "", r.what.c_str(), r.ratio, r.goal,
+                   r.at_least ? "true" : "false");
+  }
+  if (file) std::fprintf(file, "]}\n"), std::fclose(file);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -154,6 +191,9 @@ int main(int argc, char** argv) {
     } else if (!std::strcmp(argv[2], "trip")) {
       Hal hal;
       for (long i = 0; i < n; ++i) hal.launch(), hal.finish();
+    } else if (!std::strcmp(argv[2], "rawtrip")) {
+      Raw raw;
+      for (long i = 0; i < n; ++i) raw.launch(), raw.finish();
     } else {
       Raw raw;
       for (long i = 0; i < n; ++i) raw.launch();
@@ -161,9 +201,14 @@ int main(int argc, char** argv) {
     }
     return 0;
   }
-  for (int i = 1; i + 1 < argc; i += 2) {
+  const bool only_bounce = argc > 1 && !std::strcmp(argv[1], "--bounce");
+  for (int i = only_bounce ? 2 : 1; i + 1 < argc; i += 2) {
     if (!std::strcmp(argv[i], "--rounds")) rounds = std::atoi(argv[i + 1]);
     if (!std::strcmp(argv[i], "--json")) json = argv[i + 1];
+  }
+  if (only_bounce) {
+    write(json, {bounce(std::max(5, rounds / 5))});
+    return 0;
   }
   Hal hal;
   Raw raw;
@@ -225,15 +270,6 @@ int main(int argc, char** argv) {
     }
     rows.push_back({"overlap of a copy with a kernel on one core, share of the ideal, " + which, median(shares), 0.9, true});
   }
-  FILE* file = json ? std::fopen(json, "w") : nullptr;
-  if (file) std::fprintf(file, "{\"rows\": [");
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const Row& r = rows[i];
-    std::printf("%-72s %6.3f   goal %s %.2f\n", r.what.c_str(), r.ratio, r.at_least ? ">=" : "<=", r.goal);
-    if (file)
-      std::fprintf(file, "%s{\"what\": \"%s\", \"ratio\": %.4f, \"goal\": %.2f, \"at_least\": %s}", i ? ", " : "", r.what.c_str(), r.ratio, r.goal,
-                   r.at_least ? "true" : "false");
-  }
-  if (file) std::fprintf(file, "]}\n"), std::fclose(file);
+  write(json, rows);
   return 0;
 }

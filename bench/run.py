@@ -91,13 +91,15 @@ def scope(quick: bool) -> list[dict]:
 
 
 def opencl(quick: bool) -> list[dict]:
-    """bench/opencl_bench.cc on both of PoCL's processor devices: what the HAL adds to raw calls."""
+    """bench/opencl_bench.cc on both of PoCL's processor devices: what the HAL adds to raw calls; and from one chip to another."""
     build = ROOT / "build" / "release"
     rows = []
-    for device in ("pthread", "basic"):
-        target = REPORTS / f"opencl_{device}.json"
-        environment = {**os.environ, "POCL_DEVICES": device, "FLHAL_PLUGIN_FILES": str(build / "flhal_plugins.d" / "opencl.json")}
-        command = [str(build / "bench" / "opencl_bench"), "--json", str(target), "--rounds", "11" if quick else "301"]
+    for name, devices, memory, arguments in (("pthread", "pthread", "auto", []), ("basic", "basic", "auto", []),
+                                             ("bounce", "pthread pthread", "buffer", ["--bounce"])):
+        target = REPORTS / f"opencl_{name}.json"
+        environment = {**os.environ, "POCL_DEVICES": devices, "FLHAL_OPENCL_MEMORY": memory,
+                       "FLHAL_PLUGIN_FILES": str(build / "flhal_plugins.d" / "opencl.json")}
+        command = [str(build / "bench" / "opencl_bench"), *arguments, "--json", str(target), "--rounds", "11" if quick else "301"]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
         rows += json.loads(target.read_text())["rows"]
     return rows

@@ -5,15 +5,18 @@
 //   host to device, pageable          staged in pinned chunks, so the call returns once the source is read
 //   host to device, pinned            one slot call; waited for unless FLHAL_COPY_MAY_RETURN_EARLY
 //   device to host                    one slot call; waited for unless pinned and MAY_RETURN_EARLY
-//   between devices                   through host memory: either side's own when the host sees it, else pinned chunks
+//   between devices                   through host memory: either side's own when the host sees it, else two pinned chunks,
+//                                     one coming down while the other goes up (bounce.h)
 // Where a side lies on another device than `stream`, that device's default stream is waited for, and the copy has ended
 // when the call returns.
 #include "memory/copy_engine.h"
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "core/worker.h"
+#include "memory/bounce.h"
 #include "memory/kept_ranges.h"
 #include "memory/pinned.h"
 #include "memory/traffic.h"
@@ -22,14 +25,7 @@ namespace flhal {
 
 namespace {
 
-constexpr uint64_t kChunkBytes = 1 << 20;        // of staging; larger gains nothing on the plugins measured
 constexpr uint32_t kChunksInFlight = 4;
-
-struct Rect {
-  uint64_t bytes, rows, dst_pitch, src_pitch;
-  uint64_t dst_span() const { return rows == 0 || bytes == 0 ? 0 : (rows - 1) * dst_pitch + bytes; }
-  uint64_t src_span() const { return rows == 0 || bytes == 0 ? 0 : (rows - 1) * src_pitch + bytes; }
-};
 
 struct Side {
   uint64_t address;
@@ -112,21 +108,6 @@ void host_rows(char* dst, const char* src, const Rect& rect) {
   for (uint64_t r = 0; r < rect.rows; ++r) std::memcpy(dst + r * rect.dst_pitch, src + r * rect.src_pitch, rect.bytes);
 }
 
-// Calls each(first row, offset in the row, rectangle) for pieces of at most kChunkBytes.
-template <typename Each>
-Status in_chunks(const Rect& rect, Each&& each) {
-  if (rect.bytes > kChunkBytes || rect.rows == 1) {
-    for (uint64_t row = 0; row < rect.rows; ++row)
-      for (uint64_t done = 0; done < rect.bytes; done += kChunkBytes)
-        FLHAL_TRY(each(row, done, Rect{std::min(kChunkBytes, rect.bytes - done), 1, rect.dst_pitch, rect.src_pitch}));
-    return FLHAL_OK;
-  }
-  uint64_t rows = std::max<uint64_t>(1, kChunkBytes / rect.bytes);
-  for (uint64_t row = 0; row < rect.rows; row += rows)
-    FLHAL_TRY(each(row, uint64_t(0), Rect{rect.bytes, std::min(rows, rect.rows - row), rect.dst_pitch, rect.src_pitch}));
-  return FLHAL_OK;
-}
-
 Status host_to_device(Stream* stream, const Side& dst, const char* src, const Rect& rect, bool pinned, bool early) {
   if (stream->worker_idle()) return copy_now(stream, dst.place(), host_place(src), rect);   // dearer ways gain nothing
   if (pinned) {
@@ -135,7 +116,7 @@ Status host_to_device(Stream* stream, const Side& dst, const char* src, const Re
     return pinned_used_on(src, stream);
   }
   uint64_t sequences[kChunksInFlight] = {}, n = 0;
-  return in_chunks(rect, [&](uint64_t row, uint64_t offset, Rect piece) -> Status {
+  return in_chunks(rect, kChunkBytes, [&](uint64_t row, uint64_t offset, Rect piece) -> Status {
     // At most kChunksInFlight chunks of staging: the source cannot run ahead of the chip for ever.
     uint64_t& slot = sequences[n++ % kChunksInFlight];
     if (slot) FLHAL_TRY(stream->wait_for(slot));
@@ -154,6 +135,49 @@ Status device_to_host(Stream* stream, char* dst, const Side& src, const Rect& re
   return stream->deferred() ? pinned_used_on(dst, stream) : Status();
 }
 
+// What bounce() submits and waits for: downloads on one stream, uploads on another; both may be the same.
+class TwoStreams {
+ public:
+  TwoStreams(Stream* to, const Side& dst, Stream* from, const Side& src, const Rect& rect)
+      : to_(to), from_(from), dst_(dst.place()), src_(src.place()), rect_(rect), largest_(bounce_bytes(rect.bytes * rect.rows)) {}
+
+  Status wait_free(uint64_t buffer) { return buffers_[buffer].up ? to_->wait_for(buffers_[buffer].up) : Status(); }
+  Status down(uint64_t buffer, uint64_t row, uint64_t offset, const Rect& piece) {
+    std::optional<Staging>& staging = buffers_[buffer].staging;
+    if (!staging) {
+      FLHAL_ASSIGN(Staging made, Staging::make(to_, largest_));
+      staging.emplace(std::move(made));
+    }
+    return submit_copy(from_, host_place(staging->bytes()), moved(src_, row * rect_.src_pitch + offset),
+                       Rect{piece.bytes, piece.rows, piece.bytes, rect_.src_pitch});
+  }
+  Status wait_down() { return from_->wait_for(from_->here().sequence); }
+  Status up(uint64_t buffer, uint64_t row, uint64_t offset, const Rect& piece) {
+    FLHAL_TRY(submit_copy(to_, moved(dst_, row * rect_.dst_pitch + offset), host_place(buffers_[buffer].staging->bytes()),
+                          Rect{piece.bytes, piece.rows, rect_.dst_pitch, piece.bytes}));
+    buffers_[buffer].up = to_->here().sequence;
+    return FLHAL_OK;
+  }
+  Status wait_up() { return to_->wait_for(to_->here().sequence); }
+  // Nothing uses the buffers any more. A failed stream counts as over for whoever waits for a point of it, though its queue may
+  // still move bytes: the whole queue is waited for.
+  void stop() {
+    (void)to_->synchronize();
+    (void)from_->synchronize();
+  }
+
+ private:
+  struct Buffer {
+    std::optional<Staging> staging;
+    uint64_t up = 0;                             // the submission that empties it; 0: none yet
+  };
+  Stream *to_, *from_;
+  flhal_p_place dst_, src_;
+  Rect rect_;
+  uint64_t largest_;
+  Buffer buffers_[2];
+};
+
 // Both streams belong to the devices of their sides. Returns when the bytes are in dst.
 Status across(Stream* to, const Side& dst, Stream* from, const Side& src, const Rect& rect, TrafficTimer* timer) {
   FLHAL_TRY(to->wait_for(to->here().sequence));
@@ -161,13 +185,18 @@ Status across(Stream* to, const Side& dst, Stream* from, const Side& src, const 
   timer->waited();
   if (char* bytes = src.visible()) return copy_now(to, dst.place(), host_place(bytes), rect);
   if (char* bytes = dst.visible()) return copy_now(from, host_place(bytes), src.place(), rect);
-  return in_chunks(rect, [&](uint64_t row, uint64_t offset, Rect piece) -> Status {
-    FLHAL_ASSIGN(Staging staging, Staging::make(to, piece.bytes * piece.rows));
-    FLHAL_TRY(copy_now(from, host_place(staging.bytes()), moved(src.place(), row * rect.src_pitch + offset),
-                       Rect{piece.bytes, piece.rows, piece.bytes, rect.src_pitch}));
-    return copy_now(to, moved(dst.place(), row * rect.dst_pitch + offset), host_place(staging.bytes()),
-                    Rect{piece.bytes, piece.rows, rect.dst_pitch, piece.bytes});
-  });
+  if (rect.bytes * rect.rows <= kChunkBytes) {   // one piece has nothing to overlap with
+    FLHAL_ASSIGN(Staging staging, Staging::make(to, rect.bytes * rect.rows));
+    FLHAL_TRY(copy_now(from, host_place(staging.bytes()), src.place(), Rect{rect.bytes, rect.rows, rect.bytes, rect.src_pitch}));
+    return copy_now(to, dst.place(), host_place(staging.bytes()), Rect{rect.bytes, rect.rows, rect.dst_pitch, rect.bytes});
+  }
+  TwoStreams ways(to, dst, from, src, rect);
+  Status done = bounce(rect, ways);
+  if (done.ok()) done = ways.wait_up();
+  if (done.ok()) return FLHAL_OK;
+  const std::string why = last_error_text();     // the first failure is the one that explains the others
+  ways.stop();
+  return fail_text(done.code(), why);
 }
 
 Status within(Stream* stream, const Side& dst, const Side& src, const Rect& rect) {

@@ -1,0 +1,6 @@
+if(TARGET flhal_plugin_opencl)
+  add_dependencies(test_bounce flhal_plugin_opencl flhal-probe)
+else()
+  set_target_properties(test_bounce PROPERTIES EXCLUDE_FROM_ALL ON)
+  set_tests_properties(bounce PROPERTIES DISABLED ON)
+endif()

@@ -182,7 +182,7 @@ class TruthProgram {
       if (&other != &b && other.home == aside && other.bytes == b.bytes) to = &other;
     if (to == nullptr) return;
     order(b.home, aside);
-    must(copy_bytes(aside, to->at(), b.at(), b.bytes, 0), "copy aside");
+    for (int i = 0; i < 4; ++i) must(copy_bytes(aside, to->at(), b.at(), b.bytes, 0), "copy aside");   // it takes its time
     to->value = b.value;
     if (without_ != Without::kUsedOn) must(pool_used_on(b.block, aside), "used on");
     must(pool_free(b.block), "free");

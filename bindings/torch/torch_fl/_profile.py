@@ -29,9 +29,26 @@ class Profile(list):
 
 
 def _op_names():
-    rows = json.loads(_C.report("ops"))
-    rows = rows.get("ops", rows) if isinstance(rows, dict) else rows
-    return {r.get("number", r.get("op", r.get("id"))): r.get("name") for r in rows if isinstance(r, dict)}
+    return {row["number"]: row["name"] for row in json.loads(_C.report("ops"))["ops"]}
+
+
+def _input_shapes(shape):
+    """One shape or several, as a list of them."""
+    if isinstance(shape, (tuple, list)):
+        if all(isinstance(n, int) for n in shape):
+            return [shape]
+        if all(isinstance(s, (tuple, list)) and all(isinstance(n, int) for n in s) for s in shape):
+            return shape
+    raise ValueError(f"torch_fl.profile_operators: input_shape={shape!r} is neither a shape like (1, 3, 224, 224) nor a list of shapes")
+
+
+def _refuse_lazy(model):
+    from torch.nn.parameter import is_lazy
+
+    for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+        if is_lazy(tensor):
+            raise ValueError(f"torch_fl.profile_operators: {name} has no shape before the model has run (a lazy module); call the model "
+                             "once on example inputs first")
 
 
 def profile_operators(model, input_shape=None, example_inputs=None, device=None):
@@ -48,13 +65,14 @@ def profile_operators(model, input_shape=None, example_inputs=None, device=None)
     if (input_shape is None) == (example_inputs is None):
         raise ValueError("torch_fl.profile_operators: give either input_shape=(1, 3, 224, 224) or example_inputs=...")
     where = torch.device("fl_device", index_of(device))
+    if isinstance(model, torch.nn.Module):
+        _refuse_lazy(model)
 
     def on_device(t):
         return torch.empty_strided(t.size(), t.stride(), dtype=t.dtype, device=where) if isinstance(t, torch.Tensor) else t
 
     if example_inputs is None:
-        shapes = [input_shape] if all(isinstance(n, int) for n in input_shape) else input_shape
-        example_inputs = tuple(torch.empty(tuple(shape), device="meta") for shape in shapes)
+        example_inputs = tuple(torch.empty(tuple(shape), device="meta") for shape in _input_shapes(input_shape))
     if isinstance(example_inputs, torch.Tensor):
         example_inputs = (example_inputs,)
     _C.dry_run_begin()

@@ -44,15 +44,15 @@ struct ReducePlan final : KernelPlan {
   }
 };
 
-// Columns: f32, f64, i64, c128, bool.
+// Columns: f32, f64, i64, c128, bool. In bools a sum is "any" and a product "all": 0.5 is true there, and 0 as an integer.
 struct Row { uint32_t op; int32_t kernel[5]; };
 constexpr int32_t kNone = -1;
 constexpr Row kRows[] = {
-    {FLHAL_OP_SUM, {kNamed_sum_f32, kNamed_sum_f64, kNamed_sum_i64, kNamed_sum_c128, kNone}},
+    {FLHAL_OP_SUM, {kNamed_sum_f32, kNamed_sum_f64, kNamed_sum_i64, kNamed_sum_c128, kNamed_any_bool}},
     {FLHAL_OP_MEAN, {kNamed_mean_f32, kNamed_mean_f64, kNone, kNamed_mean_c128, kNone}},
-    {FLHAL_OP_PROD, {kNamed_prod_f32, kNamed_prod_f64, kNamed_prod_i64, kNone, kNone}},
-    {FLHAL_OP_AMAX, {kNamed_amax_f32, kNamed_amax_f64, kNamed_amax_i64, kNone, kNone}},
-    {FLHAL_OP_AMIN, {kNamed_amin_f32, kNamed_amin_f64, kNamed_amin_i64, kNone, kNone}},
+    {FLHAL_OP_PROD, {kNamed_prod_f32, kNamed_prod_f64, kNamed_prod_i64, kNone, kNamed_all_bool}},
+    {FLHAL_OP_AMAX, {kNamed_amax_f32, kNamed_amax_f64, kNamed_amax_i64, kNone, kNamed_any_bool}},
+    {FLHAL_OP_AMIN, {kNamed_amin_f32, kNamed_amin_f64, kNamed_amin_i64, kNone, kNamed_all_bool}},
     {FLHAL_OP_NORM2, {kNamed_norm2_f32, kNamed_norm2_f64, kNone, kNone, kNone}},
     {FLHAL_OP_ANY, {kNone, kNone, kNone, kNone, kNamed_any_bool}},
     {FLHAL_OP_ALL, {kNone, kNone, kNone, kNone, kNamed_all_bool}},
@@ -69,10 +69,11 @@ PlanPtr plan_reduce(const Call& proto, const char** reason) {
   Kind from = kind_of(in.dtype), to = kind_of(out.dtype);
   if (from == kKinds || to == kKinds) { *reason = "the portable kernels do not know this dtype"; return nullptr; }
   if (in.rank > kMaxRank) { *reason = "rank above 16"; return nullptr; }
-  const bool truth = proto.op == FLHAL_OP_ANY || proto.op == FLHAL_OP_ALL;
   const bool arg = proto.op == FLHAL_OP_ARGMAX || proto.op == FLHAL_OP_ARGMIN;
   Kind kind = proto.compute_dtype != 0 && !arg ? kind_of(proto.compute_dtype) : from;
   if (kind == kKinds) { *reason = "the portable kernels do not compute in this dtype"; return nullptr; }
+  const bool truth = proto.op == FLHAL_OP_ANY || proto.op == FLHAL_OP_ALL ||
+                     (kind == kBool && to == kBool && !arg && proto.op != FLHAL_OP_MEAN);
   if (proto.op == FLHAL_OP_MEAN && compute_of(kind) != kCF32 && compute_of(kind) != kCF64 && compute_of(kind) != kCC128) kind = to;
   Compute compute = compute_of(kind);
   if (!truth && compute_of(from) == kCC128 && compute != kCC128) {

@@ -14,6 +14,18 @@ double bound(flhal_dtype dtype, double terms) {
   return epsilon_of(dtype) * 1.001 + terms * epsilon_of(dtype == FLHAL_F64 ? FLHAL_F64 : FLHAL_F32);
 }
 
+TEST_CASE("reduction: sums and products computed in bool are of truths, whatever the input holds", "[kernels][reduce]") {
+  for (flhal_dtype dtype : {FLHAL_F32, FLHAL_F64, FLHAL_F16, FLHAL_BF16})
+    for (Layout layout : kLayouts) {
+      Array x = Array::values(dtype, {4, 2}, {0.5, 0.25, 0.5, -0.5, 0, 2, 0, 0}, layout);
+      Array sum(FLHAL_BOOL, {4, 1}), product(FLHAL_BOOL, {4, 1});
+      run_op(FLHAL_OP_SUM, {&sum}, {&x}, FLHAL_BOOL);
+      check_close(sum.all(), {1, 1, 1, 0}, 0, 0, "sum " + dtype_name(dtype) + " " + layout_name(layout));
+      run_op(FLHAL_OP_PROD, {&product}, {&x}, FLHAL_BOOL);
+      check_close(product.all(), {1, 1, 0, 0}, 0, 0, "product " + dtype_name(dtype) + " " + layout_name(layout));
+    }
+}
+
 TEST_CASE("reduction: sums, means and extremes are right over every set of dimensions, layout and dtype", "[kernels][reduce]") {
   for (flhal_dtype dtype : {FLHAL_F32, FLHAL_F64, FLHAL_F16, FLHAL_BF16, FLHAL_I64, FLHAL_I32, FLHAL_I8, FLHAL_U8, FLHAL_BOOL})
     for (Layout layout : kLayouts)

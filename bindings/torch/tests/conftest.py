@@ -77,6 +77,16 @@ def _only_some_plugins(request):
         pytest.skip(f"stands for the plugins {', '.join(marker.args)} only")
 
 
+@pytest.fixture(autouse=True)
+def _no_failed_stream_is_left_behind(request):
+    """On a chip with queues a refusal of a kernel stays with its stream until somebody clears it: not with the next test."""
+    yield
+    if "dev" in request.fixturenames or hasattr(request.module, "DEVICE"):
+        import torch_fl
+
+        torch_fl.clear_error()
+
+
 @pytest.fixture(scope="session")
 def dev():
     import torch

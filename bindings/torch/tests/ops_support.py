@@ -138,14 +138,16 @@ def laid_out(value, layout):
     raise ValueError(layout)
 
 
-TOLERANCE = {torch.float16: (2e-3, 2e-3), torch.bfloat16: (1.6e-2, 1.6e-2), torch.float32: (2e-5, 2e-5)}
+TOLERANCE = {torch.float16: (2e-3, 2e-3), torch.bfloat16: (1.6e-2, 1.6e-2), torch.float32: (2e-5, 2e-5), torch.complex64: (2e-5, 2e-5),
+             torch.float64: (1e-7, 1e-7), torch.complex128: (1e-7, 1e-7)}
 
 
-def assert_same(ours, cpu, what="", exact_strides=True):
+def assert_same(ours, cpu, what="", exact_strides=True, computed_in=None):
+    """`computed_in`: the type whose rounding counts, where the result's is wider."""
     if isinstance(cpu, (tuple, list)):
         assert len(ours) == len(cpu), what
         for a, b in zip(ours, cpu):
-            assert_same(a, b, what, exact_strides)
+            assert_same(a, b, what, exact_strides, computed_in)
         return
     if not isinstance(cpu, torch.Tensor):
         assert ours == cpu, what
@@ -154,7 +156,8 @@ def assert_same(ours, cpu, what="", exact_strides=True):
     assert ours.dtype == cpu.dtype and ours.shape == cpu.shape, f"{what}: {ours.dtype} {ours.shape}, CPU {cpu.dtype} {cpu.shape}"
     if exact_strides and cpu.numel() > 1:
         assert ours.stride() == cpu.stride(), f"{what}: strides {ours.stride()}, CPU {cpu.stride()}"
-    rtol, atol = TOLERANCE.get(cpu.dtype, (1e-7, 1e-7) if cpu.dtype.is_floating_point else (0, 0))
+    exact = not (cpu.dtype.is_floating_point or cpu.dtype.is_complex)
+    rtol, atol = (0, 0) if exact else max(TOLERANCE[cpu.dtype], TOLERANCE.get(computed_in, (0, 0)))
     torch.testing.assert_close(ours.cpu(), cpu, rtol=rtol, atol=atol, equal_nan=True, msg=lambda m: f"{what}: {m}")
 
 

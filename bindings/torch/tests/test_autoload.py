@@ -92,6 +92,6 @@ def test_LOAD_05_a_bad_setting_is_told_at_first_use(importing):
 
 
 def test_LOAD_05_a_forked_child_imports_too(importing):
-    out = importing("import os\npid = os.fork()\nimport torch\nprint(torch.ones(1, device='fl_device').item(), flush=True)\nif pid: os.waitpid(pid, 0)\nelse: os._exit(0)")
+    out = importing("import os\npid = os.fork()\nimport torch\nprint(str(torch.ones(1, device='fl_device').item()) + chr(10), end='', flush=True)\nif pid: os.waitpid(pid, 0)\nelse: os._exit(0)")
     assert out.split() == ["1.0", "1.0"]
     assert os.path.exists("/proc")

@@ -6,7 +6,7 @@ import torch
 from ops_support import DEVICE, DTYPES, LAYOUTS, assert_same, both, forms, kind_of, laid_out, resolve, rows, to_device, values
 
 POINTWISE = {"FL_UNARY", "FL_CURVE", "FL_TEST", "FL_ARITH", "FL_BINARY", "FL_COMPARE", "FL_BACKWARD"}
-POINTWISE_HANDLERS = {"infinity_of_sign", "pointwise", "pointwise_swapped", "clamp_min", "clamp_max", "pow_any", "div_mode"}
+POINTWISE_HANDLERS = {"infinity_of_sign", "masked_fill", "pointwise", "pointwise_swapped", "clamp_min", "clamp_max", "pow_any", "div_mode"}
 SHAPE = (3, 4, 2)
 
 

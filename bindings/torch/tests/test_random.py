@@ -119,7 +119,11 @@ BAD = {
     "multinomial": lambda t: torch.multinomial(t, 9), "randint": lambda t: torch.randint(5, 2, (3,), device=t.device),
     "random_int8": lambda t: t.to(torch.int8).random_(0, 300), "random_uint8": lambda t: t.to(torch.uint8).random_(-1, 3),
     "random_complex": lambda t: t.to(torch.complex64).random_(0, 3), "uniform_int": lambda t: t.long().uniform_(),
-    "uniform_empty_int": lambda t: t.long()[:0].uniform_(),
+    "uniform_empty_int": lambda t: t.long()[:0].uniform_(), "bernoulli_above": lambda t: torch.bernoulli(t * 1.5),
+    "bernoulli_below": lambda t: torch.bernoulli(t - 1.25), "bernoulli_nan": lambda t: torch.bernoulli(t * float("nan")),
+    "bernoulli_one": lambda t: torch.bernoulli(torch.stack([t, t + 1])), "bernoulli_out": lambda t: torch.bernoulli(t + 1, out=t),
+    "bernoulli__tensor": lambda t: t.bernoulli_(t + 1), "bernoulli__cpu": lambda t: t.bernoulli_(torch.tensor(1.5)),
+    "bernoulli_int": lambda t: torch.bernoulli(t.long()), "bernoulli_complex": lambda t: torch.bernoulli(t, out=t.to(torch.complex64)),
 }  # fmt: skip
 
 
@@ -186,3 +190,17 @@ def test_FALL_04_an_operator_that_draws_without_a_generator_is_refused(dev):
     torch.manual_seed(2)
     assert torch.ops.fl_test_draw.noise_by(x).cpu().equal(a.cpu())
     library._destroy()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.int64, torch.int8, torch.uint8, torch.bool])
+def test_bernoulli_by_a_tensor_into_any_type(dev, dtype):
+    p = torch.tensor([0.0, 1.0, 0.5, 0.25]).expand(5000, 4).to(dev)
+    torch.manual_seed(3)
+    wanted = torch.bernoulli(p).cpu()
+    out = torch.zeros(0, dtype=dtype, device=dev)
+    torch.manual_seed(3)
+    assert torch.bernoulli(p, out=out) is out and out.cpu().to(torch.float32).equal(wanted)
+    assert (wanted.mean(0) - torch.tensor([0.0, 1.0, 0.5, 0.25])).abs().max() < 0.03
+    torch.manual_seed(3)
+    assert torch.zeros(5000, 4, dtype=dtype, device=dev).bernoulli_(p.double()).cpu().to(torch.float32).equal(wanted)
+    assert torch.bernoulli(p[:0]).shape == (0, 4)

@@ -28,12 +28,15 @@ struct Indexed {
 // nullptr, or why not.
 const char* read(Frame& f, const at::Tensor& self, Indexed* to) {
   std::vector<std::optional<at::Tensor>> list = f.args[1].toOptionalTensorVector();
-  if (list.size() > static_cast<size_t>(self.dim())) return nullptr;       // the Meta kernel words the error
+  // PyTorch's Meta kernel of index_put_ checks none of this.
+  TORCH_CHECK_INDEX(list.size() <= static_cast<size_t>(self.dim()), "too many indices for tensor of dimension ", self.dim(), " (got ",
+                    list.size(), ")");
   for (size_t i = 0; i < list.size(); ++i) {
     if (!list[i].has_value() || !list[i]->defined()) continue;
     const at::Tensor& t = *list[i];
     if (t.scalar_type() == at::kBool || t.scalar_type() == at::kByte) return "a mask as index";
-    if (t.scalar_type() != at::kLong && t.scalar_type() != at::kInt) return nullptr;
+    TORCH_CHECK_INDEX(t.scalar_type() == at::kLong || t.scalar_type() == at::kInt,
+                      "tensors used as indices must be long, int, byte or bool tensors");
     if (!to->dims.empty() && to->dims.back() + 1 != static_cast<int64_t>(i)) to->adjacent = false;
     to->dims.push_back(static_cast<int64_t>(i));
     at::Tensor on_device = t;
@@ -43,11 +46,16 @@ const char* read(Frame& f, const at::Tensor& self, Indexed* to) {
       if (!in_dry_run()) copy_into(on_device, t, false);
     }
     to->index.push_back(on_device);
-    // A mismatch is the Meta kernel's error too.
-    if (to->dims.size() == 1) to->shape.assign(t.sizes().begin(), t.sizes().end());
-    else if (at::are_expandable(to->shape, t.sizes())) to->shape = at::infer_size_dimvector(to->shape, t.sizes());
-    else return nullptr;
+    if (to->dims.size() == 1) {
+      to->shape.assign(t.sizes().begin(), t.sizes().end());
+    } else {
+      TORCH_CHECK_INDEX(at::are_expandable(to->shape, t.sizes()), "shape mismatch: indexing tensors could not be broadcast together with shapes ",
+                        c10::IntArrayRef(to->shape), ", ", t.sizes());
+      to->shape = at::infer_size_dimvector(to->shape, t.sizes());
+    }
   }
+  const bool nowhere = std::any_of(to->dims.begin(), to->dims.end(), [&](int64_t d) { return self.size(d) == 0; });
+  TORCH_CHECK_INDEX(!nowhere || c10::multiply_integers(to->shape) == 0, "index is out of bounds for dimension with size 0");
   return to->dims.empty() ? "no index tensor" : nullptr;
 }
 
@@ -186,21 +194,22 @@ bool index_put(Frame& f) {
   const char* why = read(f, self, &x);
   if (why != nullptr) return f.decline(why);
   infer_results(f);
-  if (self.numel() == 0 || values.numel() == 0 || c10::multiply_integers(x.shape) == 0) return true;
-  Joined view(self, x);
-  if (!view.join()) return f.decline("indexed dimensions that no view joins");
-  at::Tensor index;
-  if (!join(f, self, x, &index)) return false;
   // The values with the index's dimensions as one, in the order of the view.
-  const int64_t n = index.numel(), rank = static_cast<int64_t>(view.sizes.size());
-  DimVector wanted(view.sizes.begin(), view.sizes.begin() + view.at), source(wanted);
+  Joined view(self, x);
+  DimVector wanted(view.together.begin(), view.together.begin() + view.at);
   wanted.insert(wanted.end(), x.shape.begin(), x.shape.end());
-  wanted.insert(wanted.end(), view.sizes.begin() + view.at + 1, view.sizes.end());
-  source.push_back(n);
-  source.insert(source.end(), view.sizes.begin() + view.at + 1, view.sizes.end());
+  wanted.insert(wanted.end(), view.together.begin() + view.at + view.n, view.together.end());
   TORCH_CHECK(values.dim() <= static_cast<int64_t>(wanted.size()) && at::is_expandable_to(values.sizes(), wanted),
               "shape mismatch: value tensor of shape ", values.sizes(), " cannot be broadcast to indexing result of shape ",
               c10::IntArrayRef(wanted));
+  if (self.numel() == 0 || values.numel() == 0 || c10::multiply_integers(x.shape) == 0) return true;
+  if (!view.join()) return f.decline("indexed dimensions that no view joins");
+  at::Tensor index;
+  if (!join(f, self, x, &index)) return false;
+  const int64_t n = index.numel(), rank = static_cast<int64_t>(view.sizes.size());
+  DimVector source(view.sizes.begin(), view.sizes.begin() + view.at);
+  source.push_back(n);
+  source.insert(source.end(), view.sizes.begin() + view.at + 1, view.sizes.end());
   at::Tensor spread = f.temporary(wanted, values.scalar_type());
   OpCall copy(FLHAL_OP_COPY, values.scalar_type());
   copy.out(spread);

@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "csrc/copy.h"
 #include "csrc/fallback.h"
 #include "csrc/ops/infer.h"
 
@@ -107,6 +108,29 @@ c10::ScalarType fast_type(const Frame& f) {
   return c10::ScalarType::Undefined;
 }
 
+// Types that flhal's kernels compute in wider ones: what is not stored in them has not been rounded, and has not wrapped.
+bool computed_wider(c10::ScalarType type) {
+  return !(type == at::kFloat || type == at::kDouble || type == at::kLong || type == at::kComplexDouble);
+}
+
+// The CPU's operator would refuse this call: see cpu_limits.def.
+bool beyond_cpu(const Frame& f) {
+  const uint32_t limits = f.entry.limits;
+  const c10::ScalarType type = f.compute;
+  if ((limits & kUnsigned) && c10::isBarebonesUnsignedType(type)) return true;
+  if ((limits & kBool) && type == at::kBool) return true;
+  if ((limits & kWhole) && c10::isIntegralType(type, true)) return true;
+  if ((limits & kComplex) && c10::isComplexType(type)) return true;
+  if ((limits & kFloats) && c10::isFloatingType(type)) return true;
+  if (limits & kMixed) {
+    for (uint32_t i = 0; i < f.n_inputs(); ++i)
+      if (f.args[i].isTensor() && f.args[i].toTensor().defined() && f.args[i].toTensor().scalar_type() != type) return true;
+  }
+  if (f.entry.form != Form::kOut) return false;
+  const c10::ScalarType out = f.args[f.entry.first_out].toTensor().scalar_type();
+  return ((limits & kOtherOut) && out != type) || ((limits & kUnsignedOut) && c10::isBarebonesUnsignedType(out));
+}
+
 void check_overlap(const Frame& f, const at::Tensor& written) {
   if (!(f.entry.row->flags & kSelfOverlap)) at::assert_no_internal_overlap(written);
   if (f.entry.row->flags & kMayOverlap) return;
@@ -124,11 +148,21 @@ void take_out(Frame& f, uint32_t i) {
   if (f.spec != nullptr && f.spec->outs[i].dtype != c10::ScalarType::Undefined) {
     const OutSpec& s = f.spec->outs[i];
     if (C10_UNLIKELY(out.sizes() != c10::IntArrayRef(s.sizes))) {
+      for (uint32_t k = 0; k < f.n_inputs(); ++k)     // PyTorch's Python Meta kernels do not see that they are one
+        TORCH_CHECK(!f.args[k].isTensor() || !f.args[k].toTensor().is_same(out), "output with shape ", out.sizes(),
+                    " doesn't match the broadcast shape ", c10::IntArrayRef(s.sizes));
       resize_output(out, s.sizes);
       if (out.strides() != c10::IntArrayRef(s.strides)) out.unsafeGetTensorImpl()->set_sizes_and_strides(s.sizes, s.strides);
     }
   }
   check_overlap(f, out);
+  // Pointwise rows: the CPU rounds to the arithmetic type and then converts, so the result is stored in that type first.
+  constexpr uint32_t kTest = kFast | kBoolResult;
+  if (C10_UNLIKELY(out.scalar_type() != f.compute) && (f.entry.row->flags & kTest) == kFast && computed_wider(f.compute)) {
+    f.wide_out = out;
+    f.results.push_back(f.temporary(out.sizes(), f.compute));
+    return;
+  }
   f.results.push_back(out);
 }
 
@@ -195,29 +229,49 @@ c10::Scalar element_of(const at::Tensor& t) {
   return t.item();
 }
 
+// A tensor of no dimensions beside larger ones may be of a type that the arithmetic type does not hold: int64 beside int8,
+// float32 beside float16. The CPU converts it first: 300 is 44 beside int8.
+bool rounds_first(const Frame& f, const at::Tensor& t, uint32_t i) {
+  if (!computed_wider(f.compute) || holds(f.compute, t.scalar_type())) return false;
+  // The CPU's products and quotients of half types keep a second operand of no dimensions in f32.
+  return !(i == 1 && (f.entry.row->flags & kOpmathScalar) && c10::isReducedFloatingType(f.compute));
+}
+at::Tensor rounded(const Frame& f, const at::Tensor& t) {
+  at::Tensor to = f.temporary(t.sizes(), f.compute);
+  if (t.numel() != 0 && !in_dry_run()) copy_into(to, t, false);
+  return to;
+}
+
 }  // namespace
+
+bool holds(c10::ScalarType type, c10::ScalarType from) {
+  if (from == type || from == at::kBool) return true;
+  if (c10::isBarebonesUnsignedType(from) || c10::isBarebonesUnsignedType(type)) return false;
+  if (c10::isReducedFloatingType(type) && c10::isIntegralType(from, true)) return c10::elementSize(from) == 1;
+  return c10::promoteTypes(from, type) == type;
+}
 
 void add_operand(Frame& f, OpCall& call, uint32_t i) {
   const c10::IValue& v = f.args[i];
   if (v.isTensor()) {
     const at::Tensor& t = v.toTensor();
     if (!t.defined()) return call.in_absent();
-    if (C10_LIKELY(!t.is_cpu())) return call.in(t);
+    if (C10_LIKELY(!t.is_cpu())) {
+      if (C10_LIKELY(t.scalar_type() == f.compute) || !rounds_first(f, t, i)) return call.in(t);
+      return call.in(f.keep(rounded(f, t)));
+    }
     return call.in_scalar(element_of(t), arithmetic_type(f));
   }
   if (v.isNone()) return call.in_absent();
   call.in_scalar(v.toScalar(), arithmetic_type(f));
 }
 
-// f16 and bf16 beside a number: the CPU's kernels keep the number in f32, so the whole call is said to be in f32; it is rounded
-// once all the same.
+// f16 and bf16 beside a number as second operand: the CPU's kernels keep the number in f32, so the whole call is said to be in
+// f32; it is rounded once all the same.
 c10::ScalarType arithmetic_type(const Frame& f) {
   if (C10_LIKELY(!c10::isReducedFloatingType(f.compute)) || !(f.entry.row->flags & kOpmathScalar)) return f.compute;
-  for (uint32_t i = 0; i < f.n_inputs(); ++i) {
-    if (f.entry.args[i].attr != nullptr) continue;
-    if (f.args[i].isTensor() ? f.args[i].toTensor().defined() && f.args[i].toTensor().is_cpu() : f.args[i].isScalar()) return at::kFloat;
-  }
-  return f.compute;
+  const c10::IValue& second = f.args[1];
+  return (second.isTensor() ? second.toTensor().is_cpu() : second.isScalar()) ? at::kFloat : f.compute;
 }
 
 bool Frame::fill(const at::Tensor& t, const c10::Scalar& value) const {
@@ -251,6 +305,15 @@ void infer_results(Frame& f) {
   make_results(f, nullptr);
 }
 
+namespace {
+
+void fall_back(Frame& f) {
+  f.results.clear();
+  run_fallback(f.entry.op, f.stack, decline_reason());   // in a dry run it only notes, and gives results of the right shape
+}
+
+}  // namespace
+
 void run_entry(const Entry& entry, torch::jit::Stack* stack) {
   Frame f(entry, stack);
   AtenScope scope(&entry.name);
@@ -260,13 +323,17 @@ void run_entry(const Entry& entry, torch::jit::Stack* stack) {
     const at::Tensor* model = (flags & kFast) ? fast_model(f) : nullptr;
     if (model != nullptr) f.compute = fast_type(f);
     else infer(f);
+    if (C10_UNLIKELY(entry.limits != 0 && (model == nullptr || (entry.limits & kFloats))) && beyond_cpu(f)) {
+      f.decline("torch's CPU operator does not do it either");
+      return fall_back(f);
+    }
     if (C10_UNLIKELY(f.device < 0)) f.device = 0;
     make_results(f, model);
   }
-  if (C10_UNLIKELY(!entry.row->handler(f))) {
-    f.results.clear();
-    run_fallback(entry.op, stack, decline_reason());   // in a dry run it only notes, and gives results of the right shape
-    return;
+  if (C10_UNLIKELY(!entry.row->handler(f))) return fall_back(f);
+  if (C10_UNLIKELY(f.wide_out.defined())) {
+    if (!in_dry_run()) copy_into(f.wide_out, f.results[0], false);
+    f.results[0] = f.wide_out;
   }
   torch::jit::drop(*stack, entry.n_args);
   for (at::Tensor& t : f.results) stack->emplace_back(std::move(t));

@@ -39,6 +39,16 @@ inline constexpr uint32_t kFast = 1u << 7;           // equal dense operands of 
 inline constexpr uint32_t kNoOut = 1u << 8;          // PyTorch's Meta kernel of the out= form does not work
 inline constexpr uint32_t kSelfOverlap = 1u << 9;    // the CPU writes tensors that overlap themselves (fill_)
 
+// What the CPU's operator refuses: see cpu_limits.def.
+inline constexpr uint32_t kUnsigned = 1u << 0;
+inline constexpr uint32_t kBool = 1u << 1;
+inline constexpr uint32_t kWhole = 1u << 2;
+inline constexpr uint32_t kComplex = 1u << 3;
+inline constexpr uint32_t kOtherOut = 1u << 4;
+inline constexpr uint32_t kUnsignedOut = 1u << 5;
+inline constexpr uint32_t kFloats = 1u << 6;
+inline constexpr uint32_t kMixed = 1u << 7;
+
 struct Frame;
 using Handler = bool (*)(Frame&);
 
@@ -70,6 +80,7 @@ struct Entry {
   };
   c10::SmallVector<Arg, 12> args;
   uint64_t id = 0;
+  uint32_t limits = 0;                     // of cpu_limits.def
   bool structured = false;                 // torch has a C++ shape function for it
   std::optional<c10::OperatorHandle> functional;   // of a structured out= form: the form whose arguments are checked
 
@@ -94,6 +105,8 @@ struct Frame {
   c10::ScalarType compute = c10::ScalarType::Undefined;
   const Spec* spec = nullptr;              // nullptr on the fast path
   c10::SmallVector<at::Tensor, 3> results;
+  at::Tensor wide_out;                     // out= that gets a copy of results[0], see take_out
+  c10::SmallVector<at::Tensor, 1> kept;    // operands made for this call
 
   Frame(const Entry& e, torch::jit::Stack* s) : entry(e), stack(s), args(s->data() + s->size() - e.n_args) {}
 
@@ -108,6 +121,10 @@ struct Frame {
   // With in-place and out= forms a handler that needs several calls writes the first ones elsewhere.
   bool fresh_results() const { return entry.form == Form::kFunctional; }
   at::Tensor temporary(at::IntArrayRef sizes, at::ScalarType type) const { return empty_contiguous(sizes, type, device); }
+  const at::Tensor& keep(at::Tensor t) {
+    kept.push_back(std::move(t));
+    return kept.back();
+  }
   bool submit(const OpCall& call) const { return torch_fl::submit(call, device); }
   bool fill(const at::Tensor& t, const c10::Scalar& value) const;   // every element; nothing to do for an undefined or empty one
   bool decline(const char* static_reason) const {
@@ -121,6 +138,11 @@ c10::ScalarType arithmetic_type(const Frame& f);
 // Adds argument i as an input: a device tensor, a number of the host (rounded to the arithmetic type), or absent.
 void add_operand(Frame& f, OpCall& call, uint32_t i);
 void add_attrs(Frame& f, OpCall& call);
+// No number of `from` is cut, or rounded in a way that the arithmetic would not, when it becomes one of `type`.
+bool holds(c10::ScalarType type, c10::ScalarType from);
+// Adds argument i as a number that is stored as it is in a tensor of `type` (fill_.Scalar, masked_fill). One that does not fit is torch's
+// error, so a tensor of a type that may not fit is read here, as the CPU's operator reads it.
+void add_stored_number(Frame& f, OpCall& call, uint32_t i, c10::ScalarType type);
 inline c10::DimVector dims_of(const c10::IValue& v) {
   if (v.isNone()) return {};
   if (v.isInt()) return c10::DimVector{v.toInt()};
@@ -141,6 +163,7 @@ void run_entry(const Entry& entry, torch::jit::Stack* stack);
 // Handlers, by file.
 bool pointwise(Frame& f);
 bool pointwise_swapped(Frame& f);      // the first two operands change places (rsub)
+bool masked_fill(Frame& f);
 bool div_mode(Frame& f);
 bool clamp_min(Frame& f);
 bool clamp_max(Frame& f);

@@ -216,7 +216,8 @@ c10::ScalarType compute_type(const Frame& f) {
     else if (v.isScalar() && f.entry.args[i].number) state = at::native::update_result_type_state(v.toScalar(), state);
   }
   c10::ScalarType type = at::native::result_type(state);
-  if (row.promote == Promote::kFloat && c10::isIntegralType(type, true))
+  const bool quotient = row.promote == Promote::kSame && row.op == FLHAL_OP_DIV && f.args[2].isNone();   // div without a rounding mode
+  if ((row.promote == Promote::kFloat || quotient) && c10::isIntegralType(type, true))
     type = c10::typeMetaToScalarType(c10::get_default_dtype());
   return type;
 }

@@ -48,6 +48,7 @@ bool layer_norm_backward(Frame& f) {
 bool batch_norm(Frame& f) {
   const at::Tensor& x = f.tensor(0);
   if (x.numel() == 0) return f.decline("batch_norm of nothing");
+  TORCH_CHECK_INDEX(x.dim() >= 2, "Dimension out of range: batch_norm takes channels as dimension 1, and the input has ", x.dim());
   const bool has_training = f.n_inputs() == 8;
   const bool training = has_training && f.args[5].toBool();
   if (!training && f.fresh_results())   // the CPU saves nothing then, whatever the Meta kernel says

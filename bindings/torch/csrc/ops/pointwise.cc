@@ -13,8 +13,6 @@ bool run_pointwise(Frame& f, uint32_t op, bool swapped) {
   const at::Tensor& out = f.result();
   TORCH_CHECK(op != FLHAL_OP_RELU || f.compute != at::kBool, "Boolean inputs not supported for relu");
   if (out.numel() == 0) return true;
-  if ((f.entry.row->flags & kSelfOverlap) && at::has_internal_overlap(out) != at::MemOverlap::No)
-    return f.decline("the result overlaps itself");
   OpCall call(op, arithmetic_type(f));
   call.out(out);
   uint32_t order[2] = {swapped ? 1u : 0u, swapped ? 0u : 1u};
@@ -29,19 +27,46 @@ bool run_pointwise(Frame& f, uint32_t op, bool swapped) {
 }  // namespace
 
 bool pointwise(Frame& f) { return run_pointwise(f, f.op(), false); }
-bool pointwise_swapped(Frame& f) { return run_pointwise(f, f.op(), true); }
+
+// rsub: the CPU refuses what its sub refuses; PyTorch's Meta kernel lets it through.
+bool pointwise_swapped(Frame& f) {
+  TORCH_CHECK(f.tensor(0).scalar_type() != at::kBool && f.tensor(1).scalar_type() != at::kBool,
+              "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
+              "`logical_not()` operator instead.");
+  return run_pointwise(f, f.op(), true);
+}
+
+// masked_fill(self, mask, value)
+bool masked_fill(Frame& f) {
+  const at::Tensor& out = f.result();
+  if (out.numel() == 0) return true;
+  if (at::has_internal_overlap(out) != at::MemOverlap::No) return f.decline("the result overlaps itself");
+  OpCall call(f.op(), f.compute);
+  call.out(out);
+  call.in(f.tensor(0));
+  call.in(f.tensor(1));
+  add_stored_number(f, call, 2, f.compute);
+  return f.submit(call);
+}
 
 // rounding_mode chooses the op.
 bool div_mode(Frame& f) {
   const c10::IValue& mode = f.args[2];
   uint32_t op = mode.isNone() ? FLHAL_OP_DIV : mode.toStringRef() == "floor" ? FLHAL_OP_DIV_FLOOR : FLHAL_OP_DIV_TRUNC;
   if (f.result().numel() == 0) return true;
-  if (mode.isNone() && c10::isIntegralType(f.compute, true)) f.compute = f.result().scalar_type();
-  OpCall call(op, arithmetic_type(f));
-  call.out(f.result());
+  // Of half types the CPU rounds the quotient before it cuts it, but for one number as divisor: -32.94 is -33 in bfloat16.
+  const bool rounded = op == FLHAL_OP_DIV_TRUNC && c10::isReducedFloatingType(f.compute) && f.is_tensor(1) && f.tensor(1).numel() != 1;
+  const at::Tensor quotient = rounded ? f.temporary(f.result().sizes(), f.compute) : f.result();
+  OpCall call(rounded ? FLHAL_OP_DIV : op, arithmetic_type(f));
+  call.out(quotient);
   add_operand(f, call, 0);
   add_operand(f, call, 1);
-  return f.submit(call);
+  if (!f.submit(call)) return false;
+  if (!rounded) return true;
+  OpCall cut(FLHAL_OP_TRUNC, f.compute);
+  cut.out(f.result());
+  cut.in(quotient);
+  return f.submit(cut);
 }
 
 // isposinf, isneginf: equal to that infinity. Integers have none.

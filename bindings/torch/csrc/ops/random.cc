@@ -1,8 +1,11 @@
 // csrc/ops/random.cc: random numbers. Every one comes from flhal's Philox with the device generator's seed and offset, so a
 // seed gives the same numbers on every chip; none is drawn from the CPU's generator.
 #include <ATen/Dispatch.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/amax.h>
+#include <ATen/ops/amin.h>
 #include <ATen/ops/argsort.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/view_as_real.h>
@@ -81,6 +84,27 @@ void check_probability(double p) {
   TORCH_CHECK(0 <= p && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
 }
 
+// Every one of them. What a kernel draws by a number that is no probability looks like any other result, so the host waits for
+// the least and the greatest; bernoulli by a tensor is no part of a training step (dropout takes a number).
+void check_probabilities(const at::Tensor& p) {
+  if (in_dry_run()) return;
+  const bool fits = p.is_cpu() ? p.item().toDouble() >= 0 && p.item().toDouble() <= 1
+                               : at::amin(p).item().toDouble() >= 0 && at::amax(p).item().toDouble() <= 1;   // NaN is neither
+  TORCH_CHECK(fits, "Expected p_in >= 0 && p_in <= 1 to be true, but got false: bernoulli draws by probabilities, all in [0, 1]");
+}
+
+// out= of bernoulli may be of any type that holds 0 and 1; PyTorch's Meta kernel wants the probabilities' own.
+void take_any_out(Frame& f, const at::Tensor& probability) {
+  const at::Tensor& out = f.args[f.entry.first_out].toTensor();
+  const c10::ScalarType type = out.scalar_type();
+  TORCH_CHECK_NOT_IMPLEMENTED(!c10::isComplexType(type) && !c10::isBarebonesUnsignedType(type),
+                              "\"bernoulli_tensor_cpu_self_\" not implemented for '", type, "'");
+  if (out.sizes() != probability.sizes()) resize_output(out, probability.sizes());
+  at::assert_no_internal_overlap(out);
+  at::assert_no_partial_overlap(out, probability);
+  f.results.push_back(out);
+}
+
 // random_ draws whole numbers: those that the dtype can hold, integers exactly.
 void check_random_range(c10::ScalarType type, int64_t from, int64_t to) {
   TORCH_CHECK(from < to, "random_ expects 'from' to be less than 'to', but got from=", from, " >= to=", to);
@@ -145,10 +169,14 @@ bool bernoulli(Frame& f) {
 
 // bernoulli_.Tensor(self, p, generator), bernoulli.out(p, generator, out): u < p
 bool bernoulli_by(Frame& f) {
-  const at::Tensor& out = f.result();
-  if (out.numel() == 0) return true;
   const bool inplace = f.entry.form == Form::kInplace;
   const at::Tensor& probability = f.tensor(inplace ? 1 : 0);
+  if (!inplace) take_any_out(f, probability);
+  const at::Tensor& out = f.result();
+  TORCH_CHECK_NOT_IMPLEMENTED(c10::isFloatingType(probability.scalar_type()), "\"bernoulli_tensor_cpu_p_\" not implemented for '",
+                              probability.scalar_type(), "'");
+  if (out.numel() == 0) return true;
+  check_probabilities(probability);
   flhal_philox p = take(f, f.args[inplace ? 2 : 1], out.numel());
   at::Tensor u = f.temporary(out.sizes(), at::kFloat);
   OpCall call(FLHAL_OP_LT, probability.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);

@@ -37,6 +37,13 @@ struct KeepDims {
   }
 };
 
+// any and all give bool, and uint8 of uint8. With another out= the CPU refuses, or converts to uint8 first, where 0.5 is nothing.
+bool other_truth(const Frame& f) {
+  if (f.op() != FLHAL_OP_ANY && f.op() != FLHAL_OP_ALL) return false;
+  const c10::ScalarType type = f.result().scalar_type();
+  return type != at::kBool && !(type == at::kByte && f.tensor(0).scalar_type() == at::kByte);
+}
+
 bool run_reduce(Frame& f, uint32_t op, const at::Tensor& out, const at::Tensor& x, const Dims& dims, c10::ScalarType compute,
                 const double* correction = nullptr) {
   if (out.numel() == 0) return true;
@@ -48,16 +55,23 @@ bool run_reduce(Frame& f, uint32_t op, const at::Tensor& out, const at::Tensor& 
   return f.submit(call);
 }
 
+// The CPU's refusals of dtypes: integers, and a complex out= of real numbers.
+bool spreads(const Frame& f) {
+  return c10::isFloatingType(f.tensor(0).scalar_type()) && c10::isFloatingType(f.result().scalar_type());
+}
+
 }  // namespace
 
 // (self, dim list or None or int, keepdim, ...): sum, mean, amax, any.dims, prod.dim_int, ...
 bool reduce(Frame& f) {
   const at::Tensor& x = f.tensor(0);
+  if (other_truth(f)) return f.decline("a truth as another type than bool");
   return run_reduce(f, f.op(), f.result(), x, dims_from(dims_of(f.args[1]), x.dim(), true), f.compute);
 }
 
 // (self, ...): everything is reduced.
 bool reduce_all(Frame& f) {
+  if (other_truth(f)) return f.decline("a truth as another type than bool");
   return run_reduce(f, f.op(), f.result(), f.tensor(0), Dims().set(), f.compute);
 }
 
@@ -79,12 +93,14 @@ bool extremum_with_index(Frame& f) {
 // var.correction(self, dim?, correction, keepdim)
 bool variance(Frame& f) {
   const at::Tensor& x = f.tensor(0);
+  if (!spreads(f)) return f.decline("variance of other than real numbers");
   double correction = f.args[2].isNone() ? 1.0 : f.args[2].toScalar().toDouble();
   return run_reduce(f, FLHAL_OP_VAR, f.result(), x, dims_from(dims_of(f.args[1]), x.dim(), true), f.compute, &correction);
 }
 
 bool deviation(Frame& f) {
   const at::Tensor& x = f.tensor(0);
+  if (!spreads(f)) return f.decline("deviation of other than real numbers");
   double correction = f.args[2].isNone() ? 1.0 : f.args[2].toScalar().toDouble();
   at::Tensor squared = f.temporary(f.result().sizes(), c10::isReducedFloatingType(f.compute) ? at::kFloat : f.compute);
   if (!run_reduce(f, FLHAL_OP_VAR, squared, x, dims_from(dims_of(f.args[1]), x.dim(), true), squared.scalar_type(), &correction))

@@ -6,6 +6,7 @@
 
 #include <torch/library.h>
 
+#include <cstring>
 #include <map>
 #include <unordered_map>
 
@@ -22,6 +23,23 @@ const Row kRows[] = {
 #undef FL_ROW
 #undef FL_DYN
 #undef FL_ATTR
+
+struct Limit {
+  const char* name;
+  uint32_t refused;
+};
+const Limit kLimits[] = {
+#define FL_LIMIT(name, refused) {name, refused},
+#include "csrc/ops/cpu_limits.def"
+#undef FL_LIMIT
+};
+
+uint32_t limits_of(const Row& row) {
+  const std::string name(row.aten, std::strcspn(row.aten, "."));
+  for (const Limit& limit : kLimits)
+    if (name == limit.name) return limit.refused;
+  return 0;
+}
 
 using Overloads = std::unordered_map<std::string, std::vector<c10::OperatorName>>;   // by name without overload
 
@@ -69,6 +87,7 @@ Form form_of(const c10::FunctionSchema& schema) {
 void add(torch::Library& m, const Row& row, const c10::OperatorHandle& op, Form form,
          std::optional<c10::OperatorHandle> functional = std::nullopt) {
   auto entry = std::make_unique<Entry>(&row, op, form);
+  entry->limits = limits_of(row);
   if (functional && form == Form::kOut &&
       functional->hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional))
     entry->functional = functional;
@@ -102,6 +121,8 @@ void register_rows(torch::Library& m) {
         if (!handle || !handle->hasKernelForDispatchKey(c10::DispatchKey::Meta)) continue;
         const bool inplace = family.size() > name.size();
         if (!inplace && (row.flags & kNoOut)) continue;
+        // torch writes these out= forms itself: functional form, checks, copy.
+        if (!inplace && handle->hasTag(at::Tag::generated)) continue;
         if (inplace ? is_inplace_form(op.schema(), handle->schema()) : is_out_form(op.schema(), handle->schema()))
           add(m, row, *handle, inplace ? Form::kInplace : Form::kOut, op);
       }

@@ -1,8 +1,11 @@
 // csrc/ops/shape_functions.cc: torch's C++ shape functions of the commonest structured operators, called directly: 2 to 5 us
 // instead of the 100 to 400 us of the Python ones that `import torch` lays over them. What is missing here takes that way; add
-// an operator when a model asks for many shapes of it.
+// an operator when a model asks for many shapes of it, or when the Python one refuses what the CPU takes (any, all with out=) or
+// words it in another way (leaky_relu, max_pool2d).
 #include "csrc/ops/infer.h"
 
+#include <ATen/ops/_log_softmax_meta_dispatch.h>
+#include <ATen/ops/_log_softmax_ops.h>
 #include <ATen/ops/_softmax_meta_dispatch.h>
 #include <ATen/ops/_softmax_ops.h>
 #include <ATen/ops/add_meta_dispatch.h>
@@ -11,6 +14,10 @@
 #include <ATen/ops/addcmul_ops.h>
 #include <ATen/ops/addmm_meta_dispatch.h>
 #include <ATen/ops/addmm_ops.h>
+#include <ATen/ops/all_meta_dispatch.h>
+#include <ATen/ops/all_ops.h>
+#include <ATen/ops/any_meta_dispatch.h>
+#include <ATen/ops/any_ops.h>
 #include <ATen/ops/bmm_meta_dispatch.h>
 #include <ATen/ops/bmm_ops.h>
 #include <ATen/ops/cat_meta_dispatch.h>
@@ -27,10 +34,16 @@
 #include <ATen/ops/gelu_ops.h>
 #include <ATen/ops/gt_meta_dispatch.h>
 #include <ATen/ops/gt_ops.h>
+#include <ATen/ops/leaky_relu_meta_dispatch.h>
+#include <ATen/ops/leaky_relu_ops.h>
 #include <ATen/ops/le_meta_dispatch.h>
 #include <ATen/ops/le_ops.h>
+#include <ATen/ops/linalg_vector_norm_meta_dispatch.h>
+#include <ATen/ops/linalg_vector_norm_ops.h>
 #include <ATen/ops/lt_meta_dispatch.h>
 #include <ATen/ops/lt_ops.h>
+#include <ATen/ops/max_pool2d_with_indices_meta_dispatch.h>
+#include <ATen/ops/max_pool2d_with_indices_ops.h>
 #include <ATen/ops/mean_meta_dispatch.h>
 #include <ATen/ops/mean_ops.h>
 #include <ATen/ops/mm_meta_dispatch.h>
@@ -68,9 +81,13 @@ const std::unordered_map<std::string, c10::KernelFunction>& table() {
       FL_SHAPE(pow_Tensor_Tensor, pow), FL_SHAPE(pow__Scalar, pow_), FL_SHAPE(pow__Tensor, pow_), FL_SHAPE(clamp, clamp),
       FL_SHAPE(clamp_min, clamp_min), FL_SHAPE(addcmul, addcmul), FL_SHAPE(gelu, gelu), FL_SHAPE(sum_dim_IntList, sum),
       FL_SHAPE(mean_dim, mean), FL_SHAPE(mm, mm), FL_SHAPE(bmm, bmm), FL_SHAPE(addmm, addmm), FL_SHAPE(_softmax, _softmax),
+      FL_SHAPE(_log_softmax, _log_softmax), FL_SHAPE(linalg_vector_norm, linalg_vector_norm),
       FL_SHAPE(cat, cat), FL_SHAPE(add_out, add_outf), FL_SHAPE(sub_out, sub_outf), FL_SHAPE(mul_out, mul_outf),
       FL_SHAPE(div_out, div_outf), FL_SHAPE(pow_Tensor_Scalar_out, pow_outf), FL_SHAPE(pow_Tensor_Tensor_out, pow_outf),
       FL_SHAPE(pow_Scalar_out, pow_outf), FL_SHAPE(mm_out, mm_outf), FL_SHAPE(bmm_out, bmm_outf), FL_SHAPE(addmm_out, addmm_outf),
+      FL_SHAPE(any_out, any_outf), FL_SHAPE(any_dims_out, any_outf), FL_SHAPE(any_all_out, any_outf), FL_SHAPE(all_out, all_outf),
+      FL_SHAPE(all_dims_out, all_outf), FL_SHAPE(all_all_out, all_outf), FL_SHAPE(leaky_relu, leaky_relu),
+      FL_SHAPE(leaky_relu_out, leaky_relu_outf), FL_SHAPE(max_pool2d_with_indices, max_pool2d_with_indices),
       FL_SHAPE(sum_IntList_out, sum_outf), FL_SHAPE(mean_out, mean_outf), FL_SHAPE(cat_out, cat_outf)};
   return *map;
 }

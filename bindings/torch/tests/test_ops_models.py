@@ -140,6 +140,17 @@ def test_small_net_training_step_matches_cpu(channels_last, optimizer):
     torch.testing.assert_close(*results, rtol=5e-4, atol=5e-5)
 
 
+@pytest.mark.plugins("ram")
+def test_ten_slots_of_memory_only_run_minilm_and_train_a_small_net():
+    """The promise to a chip maker who has written nothing but memory: core's kernels compute, with the CPU's results."""
+    assert not {"native", "kernel"} & set(torch_fl.devices()[0].routes)
+    torch_fl.reset()
+    test_minilm_is_strict_and_right("sdpa")
+    test_small_net_training_step_matches_cpu(False, "SGD")
+    routes = torch_fl.get_route_report()["routes"]
+    assert routes["host"] > 300 and routes["native"] == routes["kernel"] == 0, routes
+
+
 def test_resnet_forward_matches_cpu():
     torch.manual_seed(0)
     config = transformers.ResNetConfig(embedding_size=16, hidden_sizes=[32, 64, 64, 64], depths=[1, 1, 1, 1])

@@ -63,6 +63,17 @@ MUTATION(copy_returns_early) {
     base.memory_free(d, m);
   };
 }
+MUTATION(copy_reads_its_source_later) {
+  static flhal_p_copy_v1 held{};
+  static bool any = false;
+  table.copy = [](Device d, Stream s, const flhal_p_copy_v1* what) -> flhal_status {
+    if (any) base.copy(d, nullptr, &held);
+    any = s == nullptr && what->src.memory == nullptr && what->dst.memory != nullptr;
+    if (!any) return base.copy(d, s, what);
+    held = *what;
+    return FLHAL_OK;
+  };
+}
 MUTATION(copies_share_one_buffer) {
   static std::vector<char> buffer(1 << 20);
   table.copy = [](Device d, Stream s, const flhal_p_copy_v1* what) {

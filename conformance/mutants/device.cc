@@ -133,6 +133,12 @@ MUTATION(refusal_breaks_the_device) {
     return broken ? refuse(FLHAL_E_INTERNAL, "mutant: copy: an earlier call failed") : base.copy(d, s, what);
   };
 }
+MUTATION(open_gives_no_handle) {
+  table.device_open = [](Plugin, uint32_t, Device* out) -> flhal_status {
+    *out = nullptr;
+    return FLHAL_OK;
+  };
+}
 MUTATION(opens_once) {
   table.device_open = [](Plugin p, uint32_t i, Device* out) {
     static int calls = 0;

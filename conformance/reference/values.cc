@@ -22,6 +22,13 @@ Attributes& Attributes::ints(uint32_t key, int64_t first, int64_t second) {
   list_.push_back(a);
   return *this;
 }
+Attributes& Attributes::philox(uint32_t key, uint64_t seed, uint64_t offset) {
+  ints(key, static_cast<int64_t>(seed), static_cast<int64_t>(offset));
+  list_.back().kind = FLHAL_ATTR_PHILOX;
+  list_.back().count = 1;
+  list_.back().flags = FLHAL_ATTR_DYNAMIC;
+  return *this;
+}
 const flhal_attr_v1* Attributes::find(uint32_t key) const {
   for (const flhal_attr_v1& a : list_)
     if (a.key == key) return &a;

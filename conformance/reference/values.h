@@ -34,6 +34,7 @@ class Attributes {
   Attributes& number(uint32_t key, double v, bool dynamic = false);
   Attributes& integer(uint32_t key, int64_t v);
   Attributes& ints(uint32_t key, int64_t a, int64_t b);
+  Attributes& philox(uint32_t key, uint64_t seed, uint64_t offset);
   double number_of(uint32_t key, double otherwise) const;
   int64_t integer_of(uint32_t key, int64_t otherwise) const;
   int64_t int_of(uint32_t key, size_t i, int64_t otherwise) const;    // element i of a pair
@@ -73,6 +74,14 @@ Expected conv2d_backward_input(const Values& grad, const Values& w, const Sizes&
 Expected conv2d_backward_weight(const Values& grad, const Values& x, const Sizes& gw, const Window&, int64_t groups);
 Expected max_pool2d(const Values& x, const Sizes& out, const Window&, Expected* index);
 Expected avg_pool2d(const Values& x, const Sizes& out, const Window&, bool count_padding, int64_t divisor);
+
+struct Statistics { Expected mean, rstd; };
+Statistics statistics_of(const Values& x, const std::vector<int64_t>& group_of, int64_t groups, double eps);
+struct NormGradients { Expected x, weight, bias; };
+NormGradients norm_backward(const Values& grad, const Values& x, const Values& mean, const Values& rstd, const Values& weight,
+                            const std::vector<int64_t>& group_of, const std::vector<int64_t>& weight_of, int64_t weights, bool fixed);
+Expected max_pool2d_backward(const Values& grad, const Values& index, const Sizes& gx);
+Expected random_numbers(const std::string& op, int64_t n, uint64_t seed, uint64_t offset, double first, double second, int bits);
 
 Expected index_select(const Values& x, const Values& index, const Sizes& out, int64_t dim);
 Expected gather(const Values& x, const Values& index, int64_t dim);

@@ -9,6 +9,6 @@ endblock()
 add_dependencies(test_conformance flhal-conformance flhal_plugin_every_op)
 target_compile_definitions(test_conformance PRIVATE FLHAL_TEST_CONFORMANCE="$<TARGET_FILE:flhal-conformance>"
   FLHAL_TEST_EVERY_OP="${CMAKE_BINARY_DIR}/tests/conformance.d/libflhal_plugin_every_op.so")
-add_test(NAME conformance_every_op COMMAND flhal-conformance --quiet --profile sync,ops
+add_test(NAME conformance_every_op COMMAND flhal-conformance --quiet --time-factor 5 --profile sync,ops
   --plugin ${CMAKE_BINARY_DIR}/tests/conformance.d/libflhal_plugin_every_op.so)
 set_tests_properties(conformance_every_op PROPERTIES TIMEOUT 300)

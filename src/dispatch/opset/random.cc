@@ -14,12 +14,12 @@ constexpr OpDef draw(uint32_t number, const char* name, const char* formula) {
 }
 
 constexpr OpDef kRows[] = {
-    draw(0x600, "uniform", "from + (to - from) * u, u = (w >> 8) * 2^-24 in f32").of(Dtypes::kFloat)
+    draw(0x600, "uniform", "from + (to - from) * u, u = the upper 24 bits of w * 2^-24; 32 bits for f64, 11 for f16, 8 for bf16").of(Dtypes::kFloat)
         .number_attr("from", 0.0, true).number_attr("to", 1.0, true),
-    draw(0x601, "normal", "mean + std * z, z by Box-Muller from words (0,1) and (2,3)").of(Dtypes::kFloat)
+    draw(0x601, "normal", "mean + std * z, z by Box-Muller from words (0,1) and (2,3), in f32 for every dtype").of(Dtypes::kFloat)
         .within(Tolerance::kTranscendental).number_attr("mean", 0.0, true).number_attr("std", 1.0, true),
-    draw(0x602, "bernoulli", "u < p").of(Dtypes::kAny).within(Tolerance::kExact).number_attr("p", 0.5, true),
-    draw(0x603, "randint", "from + floor(w * (to - from) / 2^32)").of(Dtypes::kAny).within(Tolerance::kExact)
+    draw(0x602, "bernoulli", "u < p, u of 24 bits").of(Dtypes::kAny).within(Tolerance::kExact).number_attr("p", 0.5, true),
+    draw(0x603, "randint", "from + w mod (to - from); above a width of 2^32 w is followed by the next word of its block").of(Dtypes::kAny).within(Tolerance::kExact)
         .number_attr("from", 0.0, true, "an INT value is exact up to 2^63")
         .number_attr("to", 1.0, true, "an INT value is exact up to 2^63"),
 };

@@ -167,6 +167,7 @@ class Stream {
   bool poisoned() const { return (attention_.load(std::memory_order_acquire) & kPoisoned) != 0; }
   [[gnu::cold]] Status not_now(const char* what);   // the failure that keeps the stream from working, or kQueueInstead
   bool reached_slowly(uint64_t sequence);
+  bool ended_well_already();                // everything, by the plugin's answer at this moment; never blocks
   Status submission_failed(const char* what, flhal_status answer, uint64_t number);
   Status finish_locked();                   // level 0: waits; mutex_ is held
   Status mark_locked(uint32_t flags, PluginEvent** out_event, uint64_t* out_sequence);

@@ -36,6 +36,27 @@ TEST_CASE("stream: query tells of work in flight, synchronize waits for it", "[c
   REQUIRE_OK(pool_free(x));
 }
 
+TEST_CASE("stream: waiting for what has ended already records no event", "[core][stream]") {
+  Stream* s = chip("chip_a")->default_stream;
+  uint64_t x = allocate(s, 64);
+  REQUIRE_OK(s->synchronize());
+  for (bool whole : {false, true}) {
+    REQUIRE_OK(fill_bytes(s, x, 64, &kOne, 1));
+    while (mock_counts(0).queued != 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const uint64_t records = mock_counts(0).records;
+    REQUIRE_OK(whole ? s->synchronize() : s->wait_for(s->here().sequence));
+    CHECK(mock_counts(0).records == records);
+  }
+  {
+    MockScript failing("fail_work=fill:1");                // also a failure of what has ended is told
+    REQUIRE_OK(fill_bytes(s, x, 64, &kOne, 1));
+    while (mock_counts(0).queued != 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    CHECK(s->wait_for(s->here().sequence).code() == FLHAL_E_OP_FAILED);
+  }
+  s->clear_error();
+  REQUIRE_OK(pool_free(x));
+}
+
 TEST_CASE("stream: a point is reached without anybody waiting", "[core][stream]") {
   Stream* s = chip("chip_a")->default_stream;
   uint64_t x = allocate(s, 64);

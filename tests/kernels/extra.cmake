@@ -14,3 +14,12 @@ if(OpenCL_FOUND)
     set_tests_properties(kernels_opencl_${schedule} PROPERTIES TIMEOUT 1800 ENVIRONMENT "FLHAL_TEST_KERNEL_DIALECT=opencl-${schedule}")
   endforeach()
 endif()
+
+# And interpreted, where Oclgrind is installed; FLHAL_TEST_FULL=1 runs every case.
+find_program(OCLGRIND oclgrind)
+if(OpenCL_FOUND AND OCLGRIND)
+  foreach(schedule IN ITEMS fat thin)
+    add_test(NAME kernels_oclgrind_${schedule} COMMAND ${CMAKE_CURRENT_LIST_DIR}/oclgrind.sh ${schedule} $<TARGET_FILE:test_kernels>)
+    set_tests_properties(kernels_oclgrind_${schedule} PROPERTIES TIMEOUT 1800 ENVIRONMENT "FLHAL_TEST_KERNEL_FEW=1")
+  endforeach()
+endif()

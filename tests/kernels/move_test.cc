@@ -16,6 +16,7 @@ TEST_CASE("copy: every pair of dtypes and layouts", "[kernels][copy]") {
     for (flhal_dtype to : kAll)
       for (Layout lf : kLayouts)
         for (Layout lt : {Layout::kDense, Layout::kTransposed, Layout::kStepped}) {
+          if (left_out(37)) continue;
           std::vector<double> v = series(90, 1, from == FLHAL_BOOL ? 0 : 1, from == FLHAL_BOOL ? 2 : 99);
           Array x = Array::values(from, {2, 5, 9}, v, lf), y(to, {2, 5, 9}, lt);
           run_op(FLHAL_OP_COPY, {&y}, {&x});
@@ -51,7 +52,7 @@ TEST_CASE("copy: casts of what does not fit, NaN and halfway cases follow the ru
   check_close(th.all(), {std::ldexp(1.0, -24), std::ldexp(1.0, -24), 0}, 0, 0, "subnormal halves");
 }
 
-TEST_CASE("copy: a large transposed copy is right at tile edges", "[kernels][copy]") {
+TEST_CASE("copy: a large transposed copy is right at tile edges", "[kernels][large][copy]") {
   for (flhal_dtype dtype : {FLHAL_U8, FLHAL_F16, FLHAL_F32, FLHAL_F64, FLHAL_C128}) {
     Array x = Array::values(dtype, {131, 157}, {1, 2, 3, 4, 5, 6, 7}, Layout::kTransposed), y(dtype, {131, 157});
     run_op(FLHAL_OP_COPY, {&y}, {&x});
@@ -211,7 +212,7 @@ TEST_CASE("random: Philox gives the published words, and uniform numbers are the
   }
 }
 
-TEST_CASE("random: normal has its moments and follows Box and Muller; bernoulli and randint keep their ranges", "[kernels][random]") {
+TEST_CASE("random: normal has its moments and follows Box and Muller; bernoulli and randint keep their ranges", "[kernels][large][random]") {
   Array n(FLHAL_F32, {200000});
   run_op(FLHAL_OP_NORMAL, {&n}, {}, 0, {Attr::seed(FLHAL_ATTR_NORMAL_PHILOX, 42, 5)});
   std::vector<double> v = n.all();

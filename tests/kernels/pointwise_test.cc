@@ -52,6 +52,7 @@ TEST_CASE("pointwise: every float function is right to a few units in the last p
   for (const Unary& row : unaries())
     for (flhal_dtype dtype : {FLHAL_F32, FLHAL_F64, FLHAL_F16, FLHAL_BF16})
       for (Layout layout : kLayouts) {
+        if (left_out(7)) continue;
         Array x = Array::values(dtype, {5, 7, 11}, series(385, row.op, row.low, row.high), layout);
         x.set(3, NAN);
         x.set(4, INFINITY);
@@ -117,6 +118,7 @@ TEST_CASE("pointwise: binary operators are exact on small integers in every dtyp
     for (flhal_dtype dtype : dtypes)
       for (Layout layout : kLayouts)
         for (int shape = 0; shape < 5; ++shape) {
+          if (left_out(23)) continue;
           bool is_signed = dtype != FLHAL_U8;
           if (!is_signed && (row.op == FLHAL_OP_SUB)) continue;
           const Sizes full = {3, 4, 5};
@@ -145,7 +147,7 @@ TEST_CASE("pointwise: a transposed operand of 2x3x4x5 and a bias row are walked 
   }
 }
 
-TEST_CASE("pointwise: many groups in any order give what one group gives", "[kernels][pointwise]") {
+TEST_CASE("pointwise: many groups in any order give what one group gives", "[kernels][large][pointwise]") {
   for (Layout layout : kLayouts) {
     Array a = Array::values(FLHAL_F32, {300, 401}, series(300 * 401, 3, -1, 1), layout);
     Array b = Array::values(FLHAL_F16, {300, 1}, series(300, 4, -1, 1));

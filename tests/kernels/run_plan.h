@@ -34,6 +34,10 @@ struct Outcome {
   uint64_t groups = 0;
 };
 
+// True when a loop over dtypes, layouts and shapes shall go on to its next case: never, but under an interpreter, which has time
+// for one of `n` (FLHAL_TEST_KERNEL_FEW, oclgrind.sh).
+bool left_out(uint32_t n);
+
 // outputs first, then inputs.
 Outcome try_op(uint32_t op, const std::vector<Array*>& outputs, const std::vector<const Array*>& inputs,
                flhal_dtype compute = 0, const std::vector<Attr>& attrs = {});

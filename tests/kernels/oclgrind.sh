@@ -7,10 +7,12 @@ set -euo pipefail
 schedule=$1 tests=$2 selection=${3:-~[levels]~[large]~[texts]}
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
+status=0
 FLHAL_TEST_KERNEL_DIALECT=opencl-$schedule oclgrind --data-races --uninitialized --log "$log" --local-mem-size 1048576 \
-  --build-options "-cl-opt-disable -D__attribute__(x)=" "$tests" -d yes "$selection"
+  --build-options "-cl-opt-disable -D__attribute__(x)=" "$tests" -d yes "$selection" || status=$?
 if [ -s "$log" ]; then
   echo "Oclgrind reports:"
   head -n 60 "$log"
   exit 1
 fi
+exit $status

@@ -226,7 +226,7 @@ def indexing(rng, m, x, y, z):
         Step(f"scatter_add {dim}", lambda t: t.scatter_add(dim, torch.zeros_like(t, dtype=torch.int64), t), [x]),
         Step(f"scatter {number}", lambda t: t.scatter(dim, torch.zeros_like(t, dtype=torch.int64), number), [x]),
         Step(f"tril {diagonal}", lambda t: t.tril(diagonal), [x]),
-        Step("triu_", lambda t: t.triu_(), [x]),
+        Step("triu_", lambda t: t.clone().triu_(), [x]),
         Step("nonzero", lambda t: t.nonzero(), [x], strides=False),
         Step("masked_select", lambda t: torch.masked_select(t, t != 0), [x]),
         Step(f"index_fill {dim}", lambda t: t.index_fill(dim, at(t, kept), number), [x]),

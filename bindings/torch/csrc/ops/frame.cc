@@ -108,11 +108,6 @@ c10::ScalarType fast_type(const Frame& f) {
   return c10::ScalarType::Undefined;
 }
 
-// Types that flhal's kernels compute in wider ones: what is not stored in them has not been rounded, and has not wrapped.
-bool computed_wider(c10::ScalarType type) {
-  return !(type == at::kFloat || type == at::kDouble || type == at::kLong || type == at::kComplexDouble);
-}
-
 // The CPU's operator would refuse this call: see cpu_limits.def.
 bool beyond_cpu(const Frame& f) {
   const uint32_t limits = f.entry.limits;
@@ -151,6 +146,7 @@ void take_out(Frame& f, uint32_t i) {
       for (uint32_t k = 0; k < f.n_inputs(); ++k)     // PyTorch's Python Meta kernels do not see that they are one
         TORCH_CHECK(!f.args[k].isTensor() || !f.args[k].toTensor().is_same(out), "output with shape ", out.sizes(),
                     " doesn't match the broadcast shape ", c10::IntArrayRef(s.sizes));
+      if (f.entry.row->flags & kFast) check_overlap(f, out);   // as it was given, as TensorIterator does
       resize_output(out, s.sizes);
       if (out.strides() != c10::IntArrayRef(s.strides)) out.unsafeGetTensorImpl()->set_sizes_and_strides(s.sizes, s.strides);
     }
@@ -243,6 +239,10 @@ at::Tensor rounded(const Frame& f, const at::Tensor& t) {
 }
 
 }  // namespace
+
+bool computed_wider(c10::ScalarType type) {
+  return !(type == at::kFloat || type == at::kDouble || type == at::kLong || type == at::kComplexDouble);
+}
 
 bool holds(c10::ScalarType type, c10::ScalarType from) {
   if (from == type || from == at::kBool) return true;

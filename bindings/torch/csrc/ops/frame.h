@@ -138,6 +138,8 @@ c10::ScalarType arithmetic_type(const Frame& f);
 // Adds argument i as an input: a device tensor, a number of the host (rounded to the arithmetic type), or absent.
 void add_operand(Frame& f, OpCall& call, uint32_t i);
 void add_attrs(Frame& f, OpCall& call);
+// A type that flhal's kernels compute in a wider one: what is not stored in it has not been rounded, and has not wrapped.
+bool computed_wider(c10::ScalarType type);
 // No number of `from` is cut, or rounded in a way that the arithmetic would not, when it becomes one of `type`.
 bool holds(c10::ScalarType type, c10::ScalarType from);
 // Adds argument i as a number that is stored as it is in a tensor of `type` (fill_.Scalar, masked_fill). One that does not fit is torch's

@@ -62,6 +62,8 @@ bool embedding_dense_backward(Frame& f) {
 // index_select(self, dim, index)
 bool index_select(Frame& f) {
   const at::Tensor &x = f.tensor(0), &index = f.tensor(2);
+  TORCH_CHECK(x.dim() == 0 || index.numel() == 0 || x.size(at::maybe_wrap_dim(f.args[1].toInt(), x.dim())) > 0,
+              "index_select(): self indexing axis dim should be positive");
   if (f.result().numel() == 0) return true;
   if (x.dim() == 0) return f.decline("index_select of a number");
   const int64_t one[1] = {1};
@@ -104,7 +106,10 @@ bool scatter(Frame& f) {
     call.in(f.tensor(3));
   } else {                                   // one element, seen at every place
     value = f.temporary({1}, self.scalar_type());
-    if (!f.fill(value, f.args[3].toScalar())) return false;
+    OpCall fill(FLHAL_OP_FILL, self.scalar_type());
+    fill.out(value);
+    add_stored_number(f, fill, 3, self.scalar_type());
+    if (!f.submit(fill)) return false;
     call.in_as(value, index.sizes(), still);
   }
   call.attr(f.op() == FLHAL_OP_SCATTER ? FLHAL_ATTR_SCATTER_DIM : FLHAL_ATTR_SCATTER_ADD_DIM,

@@ -48,9 +48,19 @@ bool run_reduce(Frame& f, uint32_t op, const at::Tensor& out, const at::Tensor& 
                 const double* correction = nullptr) {
   if (out.numel() == 0) return true;
   KeepDims shape(out, x, dims);
+  // Infinity is a number of that type as int32, and another one as the int64 that the kernels sum in.
+  const bool cut = c10::isIntegralType(compute, false) && computed_wider(compute) && c10::isFloatingType(x.scalar_type());
+  at::Tensor whole;
+  if (cut && x.numel() != 0) {
+    whole = f.temporary(x.sizes(), compute);
+    OpCall copy(FLHAL_OP_COPY, compute);
+    copy.out(whole);
+    copy.in(x);
+    if (!f.submit(copy)) return false;
+  }
   OpCall call(op, compute);
   call.out_as(out, shape.sizes, shape.strides);
-  call.in(x);
+  call.in(whole.defined() ? whole : x);
   if (correction != nullptr) call.attr(FLHAL_ATTR_VAR_CORRECTION, *correction);
   return f.submit(call);
 }

@@ -30,6 +30,7 @@
 #include <ATen/ops/div_ops.h>
 #include <ATen/ops/eq_meta_dispatch.h>
 #include <ATen/ops/eq_ops.h>
+#include <ATen/ops/floor_divide_ops.h>
 #include <ATen/ops/gelu_meta_dispatch.h>
 #include <ATen/ops/gelu_ops.h>
 #include <ATen/ops/gt_meta_dispatch.h>
@@ -40,6 +41,9 @@
 #include <ATen/ops/le_ops.h>
 #include <ATen/ops/linalg_vector_norm_meta_dispatch.h>
 #include <ATen/ops/linalg_vector_norm_ops.h>
+#include <ATen/ops/logical_and_ops.h>
+#include <ATen/ops/logical_or_ops.h>
+#include <ATen/ops/logical_xor_ops.h>
 #include <ATen/ops/lt_meta_dispatch.h>
 #include <ATen/ops/lt_ops.h>
 #include <ATen/ops/max_pool2d_with_indices_meta_dispatch.h>
@@ -52,6 +56,7 @@
 #include <ATen/ops/mul_ops.h>
 #include <ATen/ops/pow_meta_dispatch.h>
 #include <ATen/ops/pow_ops.h>
+#include <ATen/ops/remainder_meta_dispatch.h>
 #include <ATen/ops/sub_meta_dispatch.h>
 #include <ATen/ops/sub_ops.h>
 #include <ATen/ops/sum_meta_dispatch.h>
@@ -88,7 +93,9 @@ const std::unordered_map<std::string, c10::KernelFunction>& table() {
       FL_SHAPE(any_out, any_outf), FL_SHAPE(any_dims_out, any_outf), FL_SHAPE(any_all_out, any_outf), FL_SHAPE(all_out, all_outf),
       FL_SHAPE(all_dims_out, all_outf), FL_SHAPE(all_all_out, all_outf), FL_SHAPE(leaky_relu, leaky_relu),
       FL_SHAPE(leaky_relu_out, leaky_relu_outf), FL_SHAPE(max_pool2d_with_indices, max_pool2d_with_indices),
-      FL_SHAPE(sum_IntList_out, sum_outf), FL_SHAPE(mean_out, mean_outf), FL_SHAPE(cat_out, cat_outf)};
+      // Those have no shape function of their own: they promote, broadcast and lay out as these.
+      FL_SHAPE(floor_divide, remainder), FL_SHAPE(floor_divide__Tensor, remainder_), FL_SHAPE(floor_divide_out, remainder_outf),
+      FL_SHAPE(logical_and, eq), FL_SHAPE(logical_or, eq), FL_SHAPE(logical_xor, eq), FL_SHAPE(sum_IntList_out, sum_outf), FL_SHAPE(mean_out, mean_outf), FL_SHAPE(cat_out, cat_outf)};
   return *map;
 }
 

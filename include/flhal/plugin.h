@@ -36,6 +36,15 @@ extern "C" {
 #define FLHAL_ST_OP_CALL 10u
 #define FLHAL_ST_PLAN_INFO 11u
 #define FLHAL_ST_OPS 12u
+typedef struct flhal_link_v1 { uint32_t struct_size, struct_type; const void* next; } flhal_link_v1;  /* FROZEN head */
+/* What a plugin that knows no extension does with a struct's `next`: 0 = ignore them all; else the struct_type of
+ * the first one that may not be ignored, and the slot answers FLHAL_E_UNSUPPORTED. */
+static inline uint32_t flhal_needed_extension(const void* next) {
+  const flhal_link_v1* link = (const flhal_link_v1*)next;
+  for (; link; link = (const flhal_link_v1*)link->next)
+    if (link->struct_type >> 31) return link->struct_type;
+  return 0;
+}
 typedef struct flhal_p_plugin   flhal_p_plugin;     /* all eight are the plugin's own types          */
 typedef struct flhal_p_device   flhal_p_device;
 typedef struct flhal_p_memory   flhal_p_memory;     /* one slab                                      */

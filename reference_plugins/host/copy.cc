@@ -41,7 +41,10 @@ void lay_pattern(char* dst, uint64_t bytes, const void* pattern, uint64_t width)
 
 }  // namespace
 
-flhal_status copy(flhal_p_device*, flhal_p_stream*, const flhal_p_copy_v1* c) {
+flhal_status copy(flhal_p_device* device, flhal_p_stream*, const flhal_p_copy_v1* c) {
+  if (__builtin_expect(c->next != nullptr, 0)) {
+    if (uint32_t needed = flhal_needed_extension(c->next)) return needs_extension(device->plugin->host, "copy", needed);
+  }
   char* dst = pointer_to(c->dst);
   const char* src = pointer_to(c->src);
   if (c->bytes == 0) return FLHAL_OK;

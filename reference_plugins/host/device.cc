@@ -27,7 +27,14 @@ flhal_status fail(const flhal_p_plugin* plugin, flhal_status status, const std::
   return status;
 }
 
-flhal_status plugin_init(const flhal_host_v1* host, const flhal_init_v1*, flhal_p_plugin** out) {
+flhal_status needs_extension(const flhal_host_v1* host, const char* slot, uint32_t type) {
+  if (host && host->set_error)
+    host->set_error(FLHAL_E_UNSUPPORTED, 0, fmt::format("host: {} needs the extension {:#x}, which this plugin does not know; install a newer plugin", slot, type).c_str());
+  return FLHAL_E_UNSUPPORTED;
+}
+
+flhal_status plugin_init(const flhal_host_v1* host, const flhal_init_v1* start, flhal_p_plugin** out) {
+  if (uint32_t needed = start ? flhal_needed_extension(start->next) : 0) return needs_extension(host, "init", needed);
   try {
     *out = new flhal_p_plugin{host, read_machine()};
     return FLHAL_OK;

@@ -35,6 +35,8 @@ inline char* pointer_to(const flhal_p_place& place) {
 
 // Leaves `text` with core and passes the status on, so that a slot can `return fail(...)`.
 flhal_status fail(const flhal_p_plugin* plugin, flhal_status status, const std::string& text);
+// A struct of core's carries an extension that may not be ignored, and we know none.
+flhal_status needs_extension(const flhal_host_v1* host, const char* slot, uint32_t type);
 
 // device.cc
 flhal_status plugin_init(const flhal_host_v1*, const flhal_init_v1*, flhal_p_plugin** out);

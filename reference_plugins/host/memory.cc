@@ -36,6 +36,7 @@ char* map_aligned(uint64_t bytes, uint64_t align) {
 }  // namespace
 
 flhal_status memory_alloc(flhal_p_device* device, flhal_p_slab_v1* slab) {
+  if (uint32_t needed = flhal_needed_extension(slab->next)) return needs_extension(device->plugin->host, "memory_alloc", needed);
   if (slab->bytes == 0 || (slab->align & (slab->align - 1)) != 0)
     return fail(device->plugin, FLHAL_E_INVALID,
                 fmt::format("host: memory_alloc got {} bytes with alignment {}; bytes must be above 0 and the alignment a "

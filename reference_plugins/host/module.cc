@@ -32,6 +32,7 @@ constexpr uint32_t kMaxArgs = 256;
 }
 
 flhal_status module_load(flhal_p_device* device, const flhal_p_source_v1* source, flhal_p_module** out) {
+  if (uint32_t needed = flhal_needed_extension(source->next)) return needs_extension(device->plugin->host, "module_load", needed);
   try {
     if (source->build_log && source->build_log_capacity) source->build_log[0] = 0;
     if (!source->dialect || std::strcmp(source->dialect, FLHAL_DIALECT_HOST) != 0)
@@ -84,6 +85,9 @@ flhal_status function_get(flhal_p_module* module, const char* name, flhal_p_func
 
 flhal_status launch(flhal_p_device* device, flhal_p_stream*, const flhal_p_launch_v1* l) {
   if (l->n_args > kMaxArgs || l->groups[1] > 1 || l->groups[2] > 1) return refuse_launch(device, l);
+  if (__builtin_expect(l->next != nullptr, 0)) {
+    if (uint32_t needed = flhal_needed_extension(l->next)) return needs_extension(device->plugin->host, "launch", needed);
+  }
   const void* argv[kMaxArgs];   // not initialised: only n_args of it are written and read
   const char* at = reinterpret_cast<const char*>(l->args);
   for (uint32_t i = 0; i < l->n_args; ++i, at += l->arg_stride) {

@@ -44,6 +44,10 @@ void warn_once(flhal_p_device* device, const char* reason) {
 }
 
 flhal_status plan_create(flhal_p_device* device, const flhal_op_call_v1* proto, flhal_plan_info_v1* info, flhal_p_plan** out) {
+  if (flhal_needed_extension(proto->next) || flhal_needed_extension(info->next)) {
+    info->reason = "the call needs an extension that the host plugin does not know";
+    return FLHAL_DECLINED;
+  }
   PlanMaker make = maker_of(proto->op);
   if (!make) {
     info->reason = "the host plugin has no native version of this op";

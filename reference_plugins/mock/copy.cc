@@ -22,6 +22,7 @@ namespace slots {
 
 flhal_status copy(flhal_p_device* device, flhal_p_stream* stream, const flhal_p_copy_v1* c) {
   if (flhal_status s = slot_begin(Slot::copy, device->chip); s != FLHAL_OK) return s;
+  if (flhal_status s = extensions(c->next, "copy"); s != FLHAL_OK) return s;
   uint64_t rows = c->rows == 0 ? 1 : c->rows;
   uint64_t span_dst = (rows - 1) * c->dst_pitch + c->bytes, span_src = (rows - 1) * c->src_pitch + c->bytes;
   if (leaves(c->dst, span_dst) || leaves(c->src, span_src)) {

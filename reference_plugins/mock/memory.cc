@@ -96,6 +96,7 @@ namespace slots {
 
 flhal_status memory_alloc(flhal_p_device* device, flhal_p_slab_v1* slab) {
   if (flhal_status s = slot_begin(Slot::memory_alloc, device->chip); s != FLHAL_OK) return s;
+  if (flhal_status s = extensions(slab->next, "memory_alloc"); s != FLHAL_OK) return s;
   if (device->lost) return fail(FLHAL_E_DEVICE_LOST, "mock: memory_alloc: the device is lost");
   if (slab->kind == FLHAL_MEM_PINNED) return allocate_pinned(device, slab);
   if (slab->kind != FLHAL_MEM_DEVICE) return fail(FLHAL_E_UNSUPPORTED, "mock: memory_alloc: no shared memory");

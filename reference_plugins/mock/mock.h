@@ -39,6 +39,8 @@ void misuse(uint32_t chip, const char* what);   // counts and logs
 
 // Leaves the text with core and gives the code back. `host` may be unknown (before init): then the text is lost.
 flhal_status fail(flhal_status code, const std::string& text);
+// FLHAL_E_UNSUPPORTED when a struct's `next` holds an extension that may not be ignored: the mock knows none.
+flhal_status extensions(const void* next, const char* slot);
 void set_host(const flhal_host_v1* host);
 uint64_t now_ns();
 

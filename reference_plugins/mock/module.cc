@@ -68,6 +68,7 @@ void run(const Launch& launch) {
 namespace slots {
 
 flhal_status module_load(flhal_p_device* device, const flhal_p_source_v1* source, flhal_p_module** out) {
+  if (flhal_status s = extensions(source->next, "module_load"); s != FLHAL_OK) return s;
   if (flhal_status s = slot_begin(Slot::module_load, device->chip); s != FLHAL_OK) {
     if (s == FLHAL_E_BUILD && source->build_log != nullptr && source->build_log_capacity > 0)
       snprintf(source->build_log, source->build_log_capacity, "mock: line 1: the script made this build fail");
@@ -105,6 +106,7 @@ flhal_status function_get(flhal_p_module* module, const char* name, flhal_p_func
 
 flhal_status launch(flhal_p_device* device, flhal_p_stream* stream, const flhal_p_launch_v1* l) {
   if (flhal_status s = slot_begin(Slot::launch, device->chip); s != FLHAL_OK) return s;
+  if (flhal_status s = extensions(l->next, "launch"); s != FLHAL_OK) return s;
   if (l->groups[1] > 1 || l->groups[2] > 1 || l->group_size[0] > 1 || l->group_size[1] > 1 || l->group_size[2] > 1)
     return bad_launch(device, "groups[1], groups[2] and group_size are 1 in this dialect");
   auto kept = std::make_shared<Launch>();

@@ -8,8 +8,9 @@ namespace {
 
 std::atomic<const flhal_host_v1*> g_host{nullptr};
 
-flhal_status init(const flhal_host_v1* host, const flhal_init_v1*, flhal_p_plugin** out) {
+flhal_status init(const flhal_host_v1* host, const flhal_init_v1* start, flhal_p_plugin** out) {
   set_host(host);
+  if (flhal_status s = extensions(start->next, "init"); s != FLHAL_OK) return s;
   auto* script = new Script();
   std::string error;
   if (!script_from_surroundings(host, script, &error)) return fail(FLHAL_E_INVALID, error);
@@ -111,6 +112,13 @@ flhal_status fail(flhal_status code, const std::string& text) {
   const flhal_host_v1* host = g_host.load(std::memory_order_acquire);
   if (host != nullptr && code < 0) host->set_error(code, code <= FLHAL_E_VENDOR_LAST ? code : 0, text.c_str());
   return code;
+}
+
+flhal_status extensions(const void* next, const char* slot) {
+  const uint32_t needed = flhal_needed_extension(next);
+  if (needed == 0) return FLHAL_OK;
+  return fail(FLHAL_E_UNSUPPORTED, "mock: " + std::string(slot) + " needs the extension " + std::to_string(needed & 0x7fffffffu) +
+                                       " (it may not be ignored), which this plugin does not know; install a newer plugin");
 }
 
 void misuse(uint32_t chip, const char* what) {

@@ -101,6 +101,12 @@ flhal_status fail(flhal_status status, const std::string& text, cl_int code) {
   return status;
 }
 
+flhal_status extensions(const void* next, const char* slot) {
+  const uint32_t needed = flhal_needed_extension(next);
+  if (needed == 0) return FLHAL_OK;
+  return fail(FLHAL_E_UNSUPPORTED, fmt::format("{} needs the extension {:#x}, which this plugin does not know; install a newer plugin", slot, needed));
+}
+
 flhal_status fail_code(cl_int code, const char* doing, const char* call, const std::string& more) {
   return fail(status_of(code), fmt::format("{}: {} answered {}{}{}", doing, call, code_name(code), more.empty() ? "" : "; ", more), code);
 }

@@ -26,6 +26,8 @@ const flhal_host_v1* host();
 
 // Leaves `text` with core and gives the status back.
 flhal_status fail(flhal_status status, const std::string& text, cl_int code = 0);
+// FLHAL_E_UNSUPPORTED when a struct's `next` holds an extension that may not be ignored: this plugin knows none.
+flhal_status extensions(const void* next, const char* slot);
 // The same for a call of OpenCL that answered `code`: "opencl: <doing>: <call> answered <name>". `doing` names the slot.
 flhal_status fail_code(cl_int code, const char* doing, const char* call, const std::string& more = "");
 

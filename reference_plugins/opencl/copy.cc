@@ -74,6 +74,7 @@ namespace slots {
 
 flhal_status copy(flhal_p_device* device, flhal_p_stream* stream, const flhal_p_copy_v1* given) {
   const flhal_p_copy_v1& c = *given;
+  if (flhal_status s = extensions(c.next, "copy"); s != FLHAL_OK) return s;
   uint64_t rows = c.rows ? c.rows : 1;
   if (c.bytes == 0) return FLHAL_OK;
   if (leaves(c.dst, (rows - 1) * c.dst_pitch + c.bytes) || leaves(c.src, (rows - 1) * c.src_pitch + c.bytes))

@@ -64,6 +64,9 @@ namespace slots {
 
 flhal_status launch(flhal_p_device* device, flhal_p_stream* stream, const flhal_p_launch_v1* l) {
   flhal_p_function& f = *l->function;
+  if (__builtin_expect(l->next != nullptr, 0)) {
+    if (flhal_status s = extensions(l->next, "launch"); s != FLHAL_OK) return s;
+  }
   if (__builtin_expect(l->n_args != f.n_args, 0))
     return fail(FLHAL_E_INVALID, fmt::format("launch: {} takes {} arguments and got {}", f.name, f.n_args, l->n_args));
   cl_int code = CL_SUCCESS;

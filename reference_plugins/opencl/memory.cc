@@ -119,6 +119,7 @@ cl_mem part_of(flhal_p_memory* m, uint64_t offset, cl_int* code) {
 namespace slots {
 
 flhal_status memory_alloc(flhal_p_device* device, flhal_p_slab_v1* slab) {
+  if (flhal_status s = extensions(slab->next, "memory_alloc"); s != FLHAL_OK) return s;
   if (slab->bytes == 0 || (slab->align & (slab->align - 1)) != 0)
     return fail(FLHAL_E_INVALID, fmt::format("memory_alloc: {} bytes with alignment {}; bytes must be above 0 and the alignment a "
                                              "power of two", slab->bytes, slab->align));

@@ -106,6 +106,7 @@ const void* module_binary_table() { return &kModuleBinary; }
 namespace slots {
 
 flhal_status module_load(flhal_p_device* device, const flhal_p_source_v1* source, flhal_p_module** out) {
+  if (flhal_status s = extensions(source->next, "module_load"); s != FLHAL_OK) return s;
   return no_throw("module_load", [&]() -> flhal_status {
     KeepSurroundings keep;
     if (source->build_log && source->build_log_capacity) source->build_log[0] = 0;

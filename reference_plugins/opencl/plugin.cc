@@ -8,8 +8,9 @@
 namespace flhal::opencl {
 namespace {
 
-flhal_status init(const flhal_host_v1* host, const flhal_init_v1*, flhal_p_plugin** out) {
+flhal_status init(const flhal_host_v1* host, const flhal_init_v1* start, flhal_p_plugin** out) {
   set_host(host);
+  if (flhal_status s = extensions(start->next, "init"); s != FLHAL_OK) return s;
   return no_throw("init", [&]() -> flhal_status {
     KeepSurroundings keep;
     auto setting = [&](const char* key) { return host && host->config ? host->config(key) : nullptr; };

@@ -12,6 +12,8 @@ flhal_status chip_memory_alloc(flhal_p_device* device, flhal_p_slab_v1* slab) {
   const flhal_host_v1* host = device->plugin->host;
   flhal_p_memory* memory;
 
+  if (flhal_needed_extension(slab->next)) return chip_needs(device->plugin, "memory_alloc");
+
   /* Pinned and shared memory are kinds for later; core then takes ordinary host memory. */
   if (slab->kind != FLHAL_MEM_DEVICE)
     return chip_fail(device->plugin, FLHAL_E_UNSUPPORTED, CHIP_NAME ": memory_alloc: this chip has device memory only");
@@ -54,8 +56,8 @@ flhal_status chip_copy(flhal_p_device* device, flhal_p_stream* stream, const flh
   char* dst = pointer_to(&copy->dst);
   const char* src = pointer_to(&copy->src);
   uint64_t row;
-  (void)device;
   (void)stream;
+  if (flhal_needed_extension(copy->next)) return chip_needs(device->plugin, "copy");
   for (row = 0; row < copy->rows; ++row)
     memcpy(dst + row * copy->dst_pitch, src + row * copy->src_pitch, copy->bytes);
   return FLHAL_OK;

@@ -1,4 +1,5 @@
-// ops.cc: the native route of the mock: add, mul and matmul in plain loops. Everything else declines with a reason.
+// ops.cc: the native route of the mock: add, mul, matmul and an op of its own in plain loops. Everything else declines with a
+// reason.
 //
 // add and mul depend on the class of the call alone; matmul depends on the sizes and takes workspace, so that core's exact
 // keys and workspaces are in use too.
@@ -8,7 +9,10 @@
 
 namespace {
 
-enum class Kind { kAdd, kMul, kMatmul };
+enum class Kind { kAdd, kMul, kMatmul, kSquares };
+// The vendor op: known by its name alone. out = a * a + b * b of two dense or broadcast operands.
+constexpr const char* kSquaresName = "mock.sum_of_squares";
+constexpr const char* kSquaresSchema = "mock.sum_of_squares(Tensor a, Tensor b) -> Tensor out";
 constexpr uint32_t kMaxRank = 12;
 
 struct Operand {                    // a tensor, taken by value: the call is only valid while plan_run runs
@@ -97,9 +101,9 @@ template <typename T>
 T wrapping(Kind kind, T a, T b) {
   if constexpr (std::is_integral_v<T>) {   // two's complement, as torch has it
     auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
-    return static_cast<T>(kind == Kind::kAdd ? x + y : x * y);
+    return static_cast<T>(kind == Kind::kAdd ? x + y : kind == Kind::kMul ? x * y : x * x + y * y);
   } else {
-    return kind == Kind::kAdd ? a + b : a * b;
+    return kind == Kind::kAdd ? a + b : kind == Kind::kMul ? a * b : a * a + b * b;
   }
 }
 
@@ -157,11 +161,14 @@ bool listed(const std::vector<std::string>& names, const char* name) {
 flhal_status plan_create(flhal_p_device* device, const flhal_op_call_v1* call, flhal_plan_info_v1* info, flhal_p_plan** out) {
   if (flhal_status s = slot_begin(Slot::plan_create, device->chip); s != FLHAL_OK) return s;
   device->counts().plan_creates.fetch_add(1, std::memory_order_relaxed);
+  if (flhal_needed_extension(call->next) || flhal_needed_extension(info->next))
+    return decline(device, info, "the call needs an extension that the mock does not know");
   if (listed(script().no_op, call->name)) return decline(device, info, "the script takes this op away");
   Kind kind;
   if (strcmp(call->name, "add") == 0) kind = Kind::kAdd;
   else if (strcmp(call->name, "mul") == 0) kind = Kind::kMul;
   else if (strcmp(call->name, "matmul") == 0) kind = Kind::kMatmul;
+  else if (strcmp(call->name, kSquaresName) == 0) kind = Kind::kSquares;
   else return decline(device, info, "mock has add, mul and matmul only");
 
   if (call->n_attrs != 0) return decline(device, info, "mock takes default attributes only");
@@ -178,8 +185,10 @@ flhal_status plan_create(flhal_p_device* device, const flhal_op_call_v1* call, f
       return decline(device, info, "mock multiplies matrices only");
   }
   if (inputs != 2) return decline(device, info, "mock takes two inputs");
-  if (!loads(call->compute_dtype)) return decline(device, info, "mock computes with float32, float64, int32 and int64 only");
-  bool integer = FLHAL_DTYPE_CODE(call->compute_dtype) == 0;
+  // Core has no rule for the arithmetic type of an op it does not know: 0 unless the caller chose one.
+  const flhal_dtype compute = kind == Kind::kSquares && call->compute_dtype == 0 ? tensor(call, 0).dtype : call->compute_dtype;
+  if (!loads(compute)) return decline(device, info, "mock computes with float32, float64, int32 and int64 only");
+  bool integer = FLHAL_DTYPE_CODE(compute) == 0;
   if (kind == Kind::kMatmul && integer) return decline(device, info, "mock multiplies matrices of floats only");
   if (kind == Kind::kMatmul && call->alias == FLHAL_ALIAS_EXACT)
     return decline(device, info, "mock cannot multiply matrices in place");
@@ -188,10 +197,12 @@ flhal_status plan_create(flhal_p_device* device, const flhal_op_call_v1* call, f
   if (kind == Kind::kMatmul) {
     const flhal_tensor_v1& result = tensor(call, 0);
     info->depends_on = FLHAL_DEPENDS_SIZES;
+    if (script().max_rows != 0 && static_cast<uint64_t>(result.sizes[result.rank - 2]) > script().max_rows)
+      return decline(device, info, "the script takes matrices of so many rows away");
     info->workspace_bytes = static_cast<uint64_t>(result.sizes[result.rank - 1]) * sizeof(double);
     info->workspace_align = 64;
   }
-  *out = new flhal_p_plan{device, kind, integer, call->compute_dtype};
+  *out = new flhal_p_plan{device, kind, integer, compute};
   device->counts().live_plans.fetch_add(1, std::memory_order_relaxed);
   return FLHAL_OK;
 }
@@ -232,7 +243,12 @@ void plan_destroy(flhal_p_plan* plan) {
   delete plan;
 }
 
-flhal_status op_describe(flhal_p_plugin*, uint32_t, const char**, const char**) { return FLHAL_DECLINED; }
+flhal_status op_describe(flhal_p_plugin*, uint32_t i, const char** name, const char** schema) {
+  if (i != 0) return FLHAL_DECLINED;
+  *name = kSquaresName;
+  *schema = kSquaresSchema;
+  return FLHAL_OK;
+}
 
 }  // namespace
 

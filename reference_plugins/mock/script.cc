@@ -127,6 +127,7 @@ constexpr Key kKeys[] = {
        for (auto name : split(v, '+')) s->no_op.emplace_back(name);
        return true;
      }},
+    {"max_rows", "a number of rows, 0 for any", [](std::string_view v, Script* s) { return parse_number(v, &s->max_rows); }},
     {"memory", "bytes, e.g. 1MiB", [](std::string_view v, Script* s) { return parse_bytes(v, &s->memory_bytes); }},
     {"chips", "a, b, ab or none",
      [](std::string_view v, Script* s) {

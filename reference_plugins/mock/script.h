@@ -38,6 +38,7 @@ struct Script {
   uint64_t lose_after = 0;            // 0: never
   uint32_t lose_device = ~0u;         // which one; ~0: whichever gets there
   uint64_t memory_bytes = 0;          // 0: the chip's own
+  uint64_t max_rows = 0;              // of a native matmul's result; 0: any
   uint32_t chips = 3;                 // bit 0 chip_a, bit 1 chip_b
   bool no_streams = false, no_events = false, no_kernels = false, no_ops = false, no_host_access = false;
   bool no_fp64 = false, no_int64 = false, no_timing = false;

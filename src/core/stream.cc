@@ -63,13 +63,13 @@ Status Stream::unusable_failure(const char* what) {
     }
     return fail(FLHAL_E_DEVICE_LOST,
                 "{}: device {} is lost{}, nothing on it can be trusted; choose another device, or call "
-                "flhal_device_reset_error (its memory stays invalid)",
+                "flhal_device_reset_error, in Python torch_fl.clear_error() (its memory stays invalid)",
                 what, device->name, why);
   }
   std::lock_guard lock(poison_mutex_);
   return fail(poison_code_,
-              "{}: not run, because stream {} of {} failed before: {}; flhal_stream_clear_error makes the stream usable "
-              "again (what failed work should have written is undefined)",
+              "{}: not run, because stream {} of {} failed before: {}; flhal_stream_clear_error, in Python torch_fl.clear_error(), "
+              "makes the stream usable again (what failed work should have written is undefined)",
               what, id, device->name, poison_text_);
 }
 

@@ -122,6 +122,8 @@ Status does_not_broadcast(const PreparedCall& p, uint32_t i, const flhal_tensor&
 Status operand_out_of_place(const PreparedCall& p, uint32_t i, const flhal_tensor& t, uint64_t bytes) {
   Located place = AddressMap::locate(t.address);
   std::string name = operand_name(p, i);
+  if (t.address == 0)
+    return fail(FLHAL_E_INVALID, "flhal_op_run: {} has elements and no memory (address 0: never allocated, or its storage was resized to 0)", name);
   if (!place.slab)
     return fail(FLHAL_E_INVALID,
                 "flhal_op_run: {} lies at {:#x}, which is no device memory (a host pointer, or freed); allocate it with "

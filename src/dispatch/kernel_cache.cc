@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <vector>
@@ -61,6 +62,14 @@ void remove_oldest(const std::string& folder) {
   for (size_t i = 0; i + kFilesMax * 3 / 4 < files.size(); ++i) unlink(files[i].path.c_str());
 }
 
+// Once per process: a model compiles hundreds of kernels, and all of them meet the same folder.
+void say(const std::string& reason) {
+  static std::atomic<bool> said{false};
+  if (!log_enabled(kLogInfo) || said.exchange(true)) return;
+  log(kLogInfo, "kernel cache: {}; kernels are compiled again in each process: set XDG_CACHE_HOME to a folder of your own with free space, "
+      "or FLHAL_KERNEL_CACHE=off", reason);
+}
+
 }  // namespace
 
 bool kept_code(const Device& device, const kernels::TextKernel& text, std::string* out) {
@@ -69,7 +78,7 @@ bool kept_code(const Device& device, const kernels::TextKernel& text, std::strin
   const std::string key = key_of(device, text), path = path_of(in, key, text);
   std::string bytes, reason;
   if (!read_private_file(in, path, kBytesMax, &bytes, &reason)) {
-    if (!reason.empty()) log(kLogInfo, "kernel cache: {}; it is not used", reason);
+    if (!reason.empty()) say(reason);
     return false;
   }
   std::string_view rest = bytes;
@@ -106,7 +115,7 @@ void keep_code(const Device& device, const kernels::TextKernel& text, const std:
     reason = write_private_file(path_of(in, key, text), bytes);
     if (reason.empty()) remove_oldest(in);
   }
-  if (!reason.empty()) log(kLogInfo, "kernel cache: {}; kernels are compiled again in each process", reason);
+  if (!reason.empty()) say(reason);
 }
 
 }  // namespace flhal

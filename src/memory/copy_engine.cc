@@ -47,7 +47,7 @@ Status find_side(const Stream* stream, uint64_t address, uint64_t bytes, const c
   side->address = address;
   if (stream->kept && stream->kept->find(address, bytes, &side->at)) return FLHAL_OK;
   if (AddressMap::find(address) == nullptr) {
-    if (address == 0) return fail(FLHAL_E_INVALID, "flhal_copy: {} is address 0; give a device address or a host pointer", operand);
+    if (address == 0) return fail(FLHAL_E_INVALID, "flhal_copy: {} is address 0, which is no memory (never allocated, or a storage that was resized to 0); give a device address or a host pointer", operand);
     return FLHAL_OK;
   }
   return AddressMap::locate_range(address, bytes, "flhal_copy", operand, &side->at);

@@ -21,7 +21,8 @@ REPORTS = ROOT / "build" / "reports"
 RUNTIME = ["test_copy.py", "test_autograd.py", "test_devices.py", "test_fallback.py", "test_random.py", "test_save.py",
            "test_loss.py", "test_field_type.py", "test_settings.py", "test_complex.py", "test_kernel_faults.py", "test_profile.py"]
 PYTHON_SUITES = [("host", [""]), ("ram", RUNTIME), ("mock", [*RUNTIME, "test_op_database.py"]),
-                 ("opencl", ["test_opencl.py", "test_copy.py", "test_autograd.py", "test_fallback.py", "test_kernel_faults.py"])]
+                 ("opencl", ["test_opencl.py", "test_copy.py", "test_autograd.py", "test_fallback.py", "test_kernel_faults.py",
+                             "test_random.py", "test_ops_models.py"])]
 
 
 def count(junit: pathlib.Path) -> tuple[int, int, int, list[str]]:

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include <cstdlib>
+#include <cstring>
 
 #if FLHAL_TEST_OPENCL
 #define CL_TARGET_OPENCL_VERSION 120
@@ -58,11 +59,11 @@ struct Device {
     cl_int code;
     cl_program program = clCreateProgramWithSource(context, 1, &source, nullptr, &code);
     must(code, "clCreateProgramWithSource");
-    if (clBuildProgram(program, 1, &device, text->options.c_str(), nullptr, nullptr) != CL_SUCCESS) {
-      std::vector<char> log(100000);
-      clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, log.size(), log.data(), nullptr);
-      FAIL(text->name << " does not build:\n" << log.data());
-    }
+    const bool built = clBuildProgram(program, 1, &device, text->options.c_str(), nullptr, nullptr) == CL_SUCCESS;
+    std::vector<char> log(100000);
+    clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, log.size(), log.data(), nullptr);
+    // A warning is a line on the user's terminal for each of some thirty kernels.
+    if (!built || std::strstr(log.data(), "warning") != nullptr) FAIL(text->name << " does not build without a word:\n" << log.data());
     k = clCreateKernel(program, text->function, &code);
     must(code, "clCreateKernel");
     return k;

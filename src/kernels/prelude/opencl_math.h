@@ -82,6 +82,7 @@ FN T div_floor(T a, T b) {   // exact where a/b would round up to the next integ
 #define UT_(a) ((UT)(a))
 #define sub(a, b) T(UT_(a) - UT_(b))
 #define neg(a) T((UT)0 - UT_(a))
+#undef mad   // in some drivers a macro of the compiler, for floats alone
 #define mad(a, b, c) T(UT_(a) * UT_(b) + UT_(c))
 FN T absolute(T a) { return a < 0 ? neg(a) : a; }
 FN T quotient(T a, T b) { return b == 0 ? 0 : b == -1 ? neg(a) : a / b; }

@@ -35,8 +35,6 @@ struct flhal_p_memory {           /* one slab */
 
 /* Leaves a sentence for the user and gives `status` back, so that a slot can end: return chip_fail(...); */
 flhal_status chip_fail(const flhal_p_plugin* plugin, flhal_status status, const char* text);
-/* A struct came with an extension on `next` that may not be ignored (see flhal_needed_extension). */
-flhal_status chip_needs(const flhal_p_plugin* plugin, const char* slot);
 
 /* device.c */
 flhal_status chip_device_count(flhal_p_plugin*, uint32_t* out);

@@ -2,7 +2,6 @@
 #include "chip.h"
 
 #include <stddef.h>
-#include <stdio.h>
 
 #ifndef FLHAL_PLUGIN_ID                   /* flhal_add_plugin() gives both, and writes them into the manifest, too */
 #define FLHAL_PLUGIN_ID CHIP_NAME
@@ -14,18 +13,12 @@ flhal_status chip_fail(const flhal_p_plugin* plugin, flhal_status status, const 
   return status;
 }
 
-flhal_status chip_needs(const flhal_p_plugin* plugin, const char* slot) {
-  char text[160];
-  snprintf(text, sizeof text, "ram: %s needs an extension that this plugin does not know; install a newer plugin", slot);
-  return chip_fail(plugin, FLHAL_E_UNSUPPORTED, text);
-}
-
 /* Slot 1. driver: load its library here if that is cheap and opens no chip; opening is device_open's work. */
 static flhal_status init(const flhal_host_v1* host, const flhal_init_v1* in, flhal_p_plugin** out) {
   flhal_p_plugin* plugin;
   /* in->negotiated_minor: the ABI minor both sides speak; 1.0 needs no choice. in->next: we know no extension. */
   if (flhal_needed_extension(in->next)) {
-    host->set_error(FLHAL_E_UNSUPPORTED, 0, "ram: init needs an extension that this plugin does not know; install a newer plugin");
+    host->set_error(FLHAL_E_UNSUPPORTED, 0, CHIP_NAME ": init needs an extension that this plugin does not know; install a newer plugin");
     return FLHAL_E_UNSUPPORTED;
   }
   plugin = host->alloc(sizeof *plugin, 16);

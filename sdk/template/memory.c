@@ -7,18 +7,17 @@
 #include <stddef.h>
 #include <string.h>
 
-/* A struct came with an extension on `next` that may not be ignored. */
-static flhal_status refuse_extension(const flhal_p_device* device) {
-  return chip_fail(device->plugin, FLHAL_E_UNSUPPORTED, CHIP_NAME ": a call needs an extension that this plugin does not know; "
-                                                                  "install a newer plugin");
-}
+/* What a slot answers when a struct came with an extension on `next` that may not be ignored. */
+#define REFUSE_EXTENSION(device, slot) \
+  chip_fail((device)->plugin, FLHAL_E_UNSUPPORTED, \
+            CHIP_NAME ": " slot " needs an extension that this plugin does not know; install a newer plugin")
 
 /* Slot 7. In: bytes, align, kind. Out: memory, and address and host where the chip has them (here: stays 0 and NULL). */
 flhal_status chip_memory_alloc(flhal_p_device* device, flhal_p_slab_v1* slab) {
   const flhal_host_v1* host = device->plugin->host;
   flhal_p_memory* memory;
 
-  if (flhal_needed_extension(slab->next)) return refuse_extension(device);
+  if (flhal_needed_extension(slab->next)) return REFUSE_EXTENSION(device, "memory_alloc");
 
   /* Pinned and shared memory are kinds for later; core then takes ordinary host memory. */
   if (slab->kind != FLHAL_MEM_DEVICE)
@@ -63,7 +62,7 @@ flhal_status chip_copy(flhal_p_device* device, flhal_p_stream* stream, const flh
   const char* src = pointer_to(&copy->src);
   uint64_t row;
   (void)stream;
-  if (flhal_needed_extension(copy->next)) return refuse_extension(device);
+  if (flhal_needed_extension(copy->next)) return REFUSE_EXTENSION(device, "copy");
   for (row = 0; row < copy->rows; ++row)
     memcpy(dst + row * copy->dst_pitch, src + row * copy->src_pitch, copy->bytes);
   return FLHAL_OK;

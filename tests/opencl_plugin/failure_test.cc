@@ -81,8 +81,10 @@ TEST_CASE("child: lost", "[.child][child]") {
   x = allocate(fresh, 256);
   REQUIRE_FINE(launch(fresh, add, 1, 64, {memory(x), value(by)}));
   REQUIRE_FINE(flhal_stream_synchronize(fresh));
+  REQUIRE_FINE(launch(fresh, add, 1, 64, {memory(x), value(by)}));
   {
-    Failing now("clFinish", CL_INVALID_COMMAND_QUEUE);
+    // A queue whose work ended well is not asked again; this one's did not, and finishing it tells why.
+    Failing work("event", CL_OUT_OF_RESOURCES), now("clFinish", CL_INVALID_COMMAND_QUEUE);
     CHECK(flhal_stream_synchronize(fresh) == FLHAL_E_DEVICE_LOST);
     CHECK_THAT(last_error_text(), Contains("CL_INVALID_COMMAND_QUEUE (-36)"));
   }

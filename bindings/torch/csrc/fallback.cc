@@ -235,7 +235,9 @@ class Call {
   }
 
   at::Tensor to_device(const at::Tensor& cpu) {
-    if (!cpu.device().is_cpu() || cpu.layout() != at::kStrided) return cpu;
+    if (!cpu.device().is_cpu()) return cpu;
+    if (cpu.layout() == at::kMkldnn) return cpu;
+    if (cpu.layout() != at::kStrided) return cpu.to(c10::Device(kDeviceType, device_));   // to_sparse(): its parts move (sparse.cc)
     for (const Twin& twin : twins_) {
       if (twin.cpu.is_same(cpu)) return twin.device;
     }

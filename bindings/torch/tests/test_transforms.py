@@ -180,8 +180,6 @@ def test_autocast_computes_products_in_the_lower_type_and_sums_in_float32(dtype)
 
 
 REFUSED = {
-    "sparse_mm": lambda x: x.to_sparse() @ x.t(),
-    "sparse_constructor": lambda x: torch.sparse_coo_tensor([[0, 1]], [1.0, 2.0], (3,), device=x.device),
     "quantized": lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8),
     "nested_padding": lambda x: torch.nested.nested_tensor([x[0], x[1, :2]]).to_padded_tensor(0.0),
     "numpy": lambda x: x.numpy(),

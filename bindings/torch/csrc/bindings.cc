@@ -7,6 +7,7 @@
 #include <Python.h>
 #include <flhal/flhal.h>
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -75,21 +76,33 @@ template <typename Body>
 bool guarded(Body&& body) {
   std::string text;
   PyObject* kind = nullptr;
+  const char* name = nullptr;
   Py_BEGIN_ALLOW_THREADS
   try {
     body();
   } catch (const c10::NotImplementedError& e) {
     kind = PyExc_NotImplementedError, text = e.what_without_backtrace();
   } catch (const c10::OutOfMemoryError& e) {
-    kind = PyExc_MemoryError, text = e.what_without_backtrace();
+    kind = PyExc_MemoryError, name = "OutOfMemoryError", text = e.what_without_backtrace();
+  } catch (const c10::AcceleratorError& e) {
+    kind = PyExc_RuntimeError, name = "AcceleratorError", text = e.what_without_backtrace();
+  } catch (const c10::IndexError& e) {
+    kind = PyExc_IndexError, text = e.what_without_backtrace();
   } catch (const c10::Error& e) {
     kind = PyExc_RuntimeError, text = e.what_without_backtrace();
   } catch (const std::exception& e) {
     kind = PyExc_RuntimeError, text = e.what();
   }
   Py_END_ALLOW_THREADS
-  if (kind != nullptr) PyErr_SetString(kind, text.c_str());
-  return kind == nullptr;
+  if (kind == nullptr) return true;
+  // torch has classes of its own for these two; the same failure has the same class by every door.
+  PyObject* torch = name != nullptr ? PyImport_ImportModule("torch") : nullptr;
+  PyObject* own = torch != nullptr ? PyObject_GetAttrString(torch, name) : nullptr;
+  if (own == nullptr) PyErr_Clear();
+  PyErr_SetString(own != nullptr ? own : kind, text.c_str());
+  Py_XDECREF(own);
+  Py_XDECREF(torch);
+  return false;
 }
 
 PyObject* none() {
@@ -100,11 +113,23 @@ PyObject* none() {
 void append(void* ctx, const char* text, uint64_t n) { static_cast<std::string*>(ctx)->append(text, n); }
 PyObject* unicode(const std::string& s) { return PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "replace"); }
 
-int index_of(PyObject* argument) { return static_cast<int>(PyLong_AsLong(argument)); }
+// An index that no device can have is told as it was given: cut to torch's eight bits it would name another device.
+bool read_index(PyObject* argument, int* out) {
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(argument, &overflow);
+  if (value == -1 && overflow == 0 && PyErr_Occurred()) return false;
+  *out = static_cast<int>(value);
+  if (overflow == 0 && value >= std::numeric_limits<c10::DeviceIndex>::min() && value <= std::numeric_limits<c10::DeviceIndex>::max()) return true;
+  PyObject* digits = PyObject_Str(argument);
+  const char* text = digits != nullptr ? PyUnicode_AsUTF8AndSize(digits, nullptr) : nullptr;
+  if (text != nullptr) guarded([&] { raise_no_device(text); });
+  Py_XDECREF(digits);
+  return false;
+}
 
-#define TORCH_FL_INDEX(name)                             \
-  const int name = index_of(argument);                   \
-  if (name == -1 && PyErr_Occurred()) return nullptr
+#define TORCH_FL_INDEX(name)        \
+  int name = 0;                     \
+  if (!read_index(argument, &name)) return nullptr
 
 PyObject* py_device_count(PyObject*, PyObject*) {
   int n = 0;
@@ -343,7 +368,8 @@ PyObject* py_scope_enter(PyObject*, PyObject* argument) {
 }
 
 PyObject* py_scope_leave(PyObject*, PyObject* argument) {
-  TORCH_FL_INDEX(outer);
+  const unsigned long outer = PyLong_AsUnsignedLong(argument);
+  if (PyErr_Occurred()) return nullptr;
   flhal_scope_leave(static_cast<uint32_t>(outer));
   return none();
 }

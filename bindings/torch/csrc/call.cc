@@ -27,24 +27,25 @@ uint32_t store(unsigned char* to, T value) {
   return sizeof value;
 }
 
-void store_scalar(unsigned char* to, const c10::Scalar& v, c10::ScalarType type) {
+// False: flhal computes with no numbers of this type (float8, complex32).
+bool store_scalar(unsigned char* to, const c10::Scalar& v, c10::ScalarType type) {
   switch (type) {
-    case c10::ScalarType::Byte: store(to, static_cast<uint8_t>(v.toLong())); return;
-    case c10::ScalarType::Char: store(to, static_cast<int8_t>(v.toLong())); return;
-    case c10::ScalarType::Short: store(to, static_cast<int16_t>(v.toLong())); return;
-    case c10::ScalarType::Int: store(to, static_cast<int32_t>(v.toLong())); return;
-    case c10::ScalarType::Long: store(to, v.toLong()); return;
-    case c10::ScalarType::UInt16: store(to, static_cast<uint16_t>(v.toLong())); return;
-    case c10::ScalarType::UInt32: store(to, static_cast<uint32_t>(v.toLong())); return;
-    case c10::ScalarType::UInt64: store(to, v.toUInt64()); return;
-    case c10::ScalarType::Half: store(to, c10::Half(static_cast<float>(v.toDouble()))); return;
-    case c10::ScalarType::BFloat16: store(to, c10::BFloat16(static_cast<float>(v.toDouble()))); return;
-    case c10::ScalarType::Float: store(to, static_cast<float>(v.toDouble())); return;
-    case c10::ScalarType::Double: store(to, v.toDouble()); return;
-    case c10::ScalarType::ComplexFloat: store(to, static_cast<c10::complex<float>>(v.toComplexDouble())); return;
-    case c10::ScalarType::ComplexDouble: store(to, v.toComplexDouble()); return;
-    case c10::ScalarType::Bool: store(to, static_cast<uint8_t>(v.toBool())); return;
-    default: TORCH_CHECK(false, "torch_fl: a number cannot be given as ", type, "; convert the operand first");
+    case c10::ScalarType::Byte: store(to, static_cast<uint8_t>(v.toLong())); return true;
+    case c10::ScalarType::Char: store(to, static_cast<int8_t>(v.toLong())); return true;
+    case c10::ScalarType::Short: store(to, static_cast<int16_t>(v.toLong())); return true;
+    case c10::ScalarType::Int: store(to, static_cast<int32_t>(v.toLong())); return true;
+    case c10::ScalarType::Long: store(to, v.toLong()); return true;
+    case c10::ScalarType::UInt16: store(to, static_cast<uint16_t>(v.toLong())); return true;
+    case c10::ScalarType::UInt32: store(to, static_cast<uint32_t>(v.toLong())); return true;
+    case c10::ScalarType::UInt64: store(to, v.toUInt64()); return true;
+    case c10::ScalarType::Half: store(to, c10::Half(static_cast<float>(v.toDouble()))); return true;
+    case c10::ScalarType::BFloat16: store(to, c10::BFloat16(static_cast<float>(v.toDouble()))); return true;
+    case c10::ScalarType::Float: store(to, static_cast<float>(v.toDouble())); return true;
+    case c10::ScalarType::Double: store(to, v.toDouble()); return true;
+    case c10::ScalarType::ComplexFloat: store(to, static_cast<c10::complex<float>>(v.toComplexDouble())); return true;
+    case c10::ScalarType::ComplexDouble: store(to, v.toComplexDouble()); return true;
+    case c10::ScalarType::Bool: store(to, static_cast<uint8_t>(v.toBool())); return true;
+    default: return false;
   }
 }
 
@@ -64,7 +65,7 @@ void OpCall::in_scalar(const c10::Scalar& value, c10::ScalarType type) {
   TORCH_INTERNAL_ASSERT(n_scalars_ < 3);
   flhal_tensor* t = next();
   unsigned char* bytes = scalars_[n_scalars_++];
-  store_scalar(bytes, value, type);
+  if (!store_scalar(bytes, value, type)) unwritable_ = "a number of a dtype that flhal does not compute with";
   *t = flhal_tensor{.address = reinterpret_cast<flhal_addr>(bytes), .dtype = flhal_dtype_of(type),
                     .flags = FLHAL_TENSOR_HOST_SCALAR};
   ++call_.n_inputs;

@@ -64,7 +64,14 @@ c10::DeviceIndex device_count() noexcept {
   return static_cast<c10::DeviceIndex>(n);
 }
 
+void raise_no_device(const std::string& index) {
+  const int n = device_count();
+  if (n == 0) flhal_device_at(0), raise_status(FLHAL_E_NOT_FOUND, "device index out of range");   // with the search report
+  TORCH_CHECK(false, "torch_fl: there is no device ", index, ": ", n, n == 1 ? " device was" : " devices were", " found, counted from 0");
+}
+
 flhal_device* device_handle(c10::DeviceIndex index) {
+  if (index < 0) raise_no_device(std::to_string(int{index}));
   device_count();
   flhal_device* device = flhal_device_at(static_cast<uint32_t>(static_cast<int>(index)));
   if (device == nullptr) raise_status(FLHAL_E_INVALID, "device index out of range");

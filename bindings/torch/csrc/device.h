@@ -22,6 +22,7 @@ inline constexpr int kStreamsPerPool = 32;   // like the CUDA backend: torch.Str
 
 c10::DeviceIndex device_count() noexcept;
 flhal_device* device_handle(c10::DeviceIndex index);          // raises for an index out of range
+[[noreturn]] void raise_no_device(const std::string& index);  // the sentence for it, with the number as the user gave it
 c10::DeviceIndex checked_index(c10::Device device);           // -1 becomes the current device; raises when out of range
 
 // What a thread keeps. Never freed before the thread ends.

@@ -9,6 +9,7 @@
 #include <flhal/flhal.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "config.h"
@@ -120,18 +121,18 @@ at::Tensor empty_like_strided(at::IntArrayRef sizes, at::IntArrayRef strides, at
 void reshape_tensor(c10::TensorImpl* self, at::IntArrayRef sizes, at::OptionalIntArrayRef strides) {
   if (self->sizes() == sizes && (!strides || self->strides() == *strides)) return;
   const size_t itemsize = self->dtype().itemsize();
-  size_t bytes = 0;
-  if (strides) {
-    self->set_sizes_and_strides(sizes, *strides);
-    bytes = at::detail::computeStorageNbytes(sizes, *strides, itemsize, self->storage_offset());
-  } else {
-    self->generic_set_sizes_contiguous(sizes);
-    bytes = at::detail::computeStorageNbytesContiguous(sizes, itemsize, self->storage_offset());
+  at::detail::check_size_nonnegative(sizes);
+  // Memory first: a tensor that gets none keeps its sizes, instead of reaching past its storage.
+  const size_t bytes = strides ? at::detail::computeStorageNbytes(sizes, *strides, itemsize, self->storage_offset())
+                               : at::detail::computeStorageNbytesContiguous(sizes, itemsize, self->storage_offset());
+  const bool empty = std::find(sizes.begin(), sizes.end(), 0) != sizes.end();
+  if (!empty) {
+    const c10::Storage& storage = self->unsafe_storage();
+    TORCH_CHECK(storage, "Tensor: invalid null storage");
+    if (bytes > storage.nbytes()) resize_storage(storage.unsafeGetStorageImpl(), bytes);
   }
-  if (self->numel() == 0) return;
-  const c10::Storage& storage = self->unsafe_storage();
-  TORCH_CHECK(storage, "Tensor: invalid null storage");
-  if (bytes > storage.nbytes()) resize_storage(storage.unsafeGetStorageImpl(), bytes);
+  if (strides) self->set_sizes_and_strides(sizes, *strides);
+  else self->generic_set_sizes_contiguous(sizes);
 }
 
 namespace {

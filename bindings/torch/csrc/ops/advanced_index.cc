@@ -1,8 +1,8 @@
 // csrc/ops/advanced_index.cc: x[i, j] and x[i, j] = y with integer index tensors.
 //
 // Idea: the indexed dimensions become one (a view), the index tensors become one index into it, counted on the device; then it is
-// index_select, index_add or scatter. An index outside its dimension is made one outside of everything, so that the kernel that
-// checks notices it. Masks (bool indices) need a count of their elements first and stay with the CPU.
+// index_select, index_add or scatter, whose kernels check. Masks (bool indices) need a count of their elements first and stay
+// with the CPU.
 #include <ATen/ExpandUtils.h>
 #include <ATen/core/Tensor.h>
 #include <c10/util/accumulate.h>
@@ -16,7 +16,6 @@ namespace torch_fl {
 namespace {
 
 using c10::DimVector;
-constexpr int64_t kOutside = int64_t{1} << 40;
 
 struct Indexed {
   DimVector dims;                       // indexed dimensions, ascending
@@ -70,20 +69,35 @@ bool run1(Frame& f, uint32_t op, const at::Tensor& out, const at::Tensor& a, con
   return f.submit(call);
 }
 
-// One index dimension: wrapped into [0, n), with kOutside added where it does not fit.
+// One index dimension: negative ones that fit are counted from the end, the others stay what the user gave, so that the
+// kernel that checks names the number that the user knows.
 bool wrap(Frame& f, const at::Tensor& index, int64_t n, at::Tensor* out) {
-  at::Tensor shifted = f.temporary(index.sizes(), at::kLong), fitting = f.temporary(index.sizes(), at::kLong);
-  at::Tensor bad = f.temporary(index.sizes(), at::kBool);
+  at::Tensor fitting = f.temporary(index.sizes(), at::kLong), negative = f.temporary(index.sizes(), at::kBool);
   *out = f.temporary(index.sizes(), at::kLong);
-  if (!run1(f, FLHAL_OP_ADD, shifted, index, nullptr, n, 0, 0)) return false;
   OpCall clamp(FLHAL_OP_CLAMP, at::kLong);
   clamp.out(fitting);
-  clamp.in(shifted);
-  clamp.in_scalar(c10::Scalar(int64_t{0}), at::kLong);
-  clamp.in_scalar(c10::Scalar(2 * n - 1), at::kLong);
-  return f.submit(clamp) && run1(f, FLHAL_OP_NE, bad, shifted, &fitting, 0, 0, 0) &&
-         run1(f, FLHAL_OP_REMAINDER, *out, fitting, nullptr, n, 0, 0) &&
-         run1(f, FLHAL_OP_ADD, *out, *out, &bad, 0, FLHAL_ATTR_ADD_ALPHA, kOutside);
+  clamp.in(index);
+  clamp.in_scalar(c10::Scalar(-n), at::kLong);
+  clamp.in_scalar(c10::Scalar(int64_t{-1}), at::kLong);
+  return f.submit(clamp) && run1(f, FLHAL_OP_EQ, negative, index, &fitting, 0, 0, 0) &&
+         run1(f, FLHAL_OP_ADD, *out, index, &negative, 0, FLHAL_ATTR_ADD_ALPHA, n);
+}
+
+// Of several index tensors the joined number says nothing about each one: every index picks one byte of a tensor that has only
+// this dimension, by the kernel that checks.
+bool check_bounds(Frame& f, const at::Tensor& index, int64_t dim, int64_t n) {
+  if (index.numel() == 0) return true;
+  const at::Tensor byte = f.temporary({1}, at::kByte);
+  DimVector sizes(dim + 1, 1), strides(dim + 1, 0), picked(dim, 1);
+  sizes[dim] = n;
+  picked.insert(picked.end(), index.sizes().begin(), index.sizes().end());
+  OpCall call(FLHAL_OP_INDEX_SELECT, at::kByte);
+  const at::Tensor out = f.temporary(picked, at::kByte);
+  call.out(out);
+  call.in_as(byte, sizes, strides);
+  call.in(index);
+  call.attr(FLHAL_ATTR_INDEX_SELECT_DIM, dim);
+  return f.submit(call);
 }
 
 // The index into the joined dimension.
@@ -92,6 +106,7 @@ bool join(Frame& f, const at::Tensor& self, const Indexed& x, at::Tensor* out) {
     at::Tensor one;
     const int64_t n = self.size(x.dims[i]);
     if (!wrap(f, x.index[i], n, &one)) return false;
+    if (x.dims.size() > 1 && !check_bounds(f, one, x.dims[i], n)) return false;
     if (i == 0) {
       *out = one;
       continue;
@@ -179,11 +194,7 @@ bool index_get(Frame& f) {
   call.in_as(self, view.sizes, view.strides);
   call.in(index);
   call.attr(FLHAL_ATTR_INDEX_SELECT_DIM, view.at);
-  try {
-    return f.submit(call);
-  } catch (const c10::IndexError&) {   // its number is the joined one, with kOutside in it
-    TORCH_CHECK_INDEX(false, "an index is out of bounds for the indexed dimensions of a tensor of sizes ", self.sizes());
-  }
+  return f.submit(call);
 }
 
 // _index_put_impl_(self, indices, values, accumulate, unsafe)
@@ -228,7 +239,13 @@ bool index_put(Frame& f) {
   else call.in_as(index, source, index_strides);
   call.in_as(spread, source, source_strides);
   call.attr(accumulate ? FLHAL_ATTR_INDEX_ADD_DIM : FLHAL_ATTR_SCATTER_DIM, view.at);
-  return f.submit(call);
+  try {
+    return f.submit(call);
+  } catch (const c10::Error& error) {   // scatter itself raises a RuntimeError, as on the CPU; an index is an IndexError
+    const std::string text = error.what_without_backtrace();
+    TORCH_CHECK_INDEX(text.find("out of range") == std::string::npos, text);
+    throw;
+  }
 }
 
 }  // namespace torch_fl

@@ -4,8 +4,6 @@
 #include "csrc/ops/frame.h"
 
 namespace torch_fl {
-namespace {
-
 void check_fits(const c10::Scalar& value, c10::ScalarType type) {
   switch (type) {
 #define FL_CASE(T, name) \
@@ -18,8 +16,6 @@ void check_fits(const c10::Scalar& value, c10::ScalarType type) {
     default: return;   // no tensor of such a type comes here
   }
 }
-
-}  // namespace
 
 void add_stored_number(Frame& f, OpCall& call, uint32_t i, c10::ScalarType type) {
   c10::Scalar value;

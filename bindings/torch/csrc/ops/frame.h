@@ -142,6 +142,8 @@ void add_attrs(Frame& f, OpCall& call);
 bool computed_wider(c10::ScalarType type);
 // No number of `from` is cut, or rounded in a way that the arithmetic would not, when it becomes one of `type`.
 bool holds(c10::ScalarType type, c10::ScalarType from);
+// Raises the sentence of the CPU for a number that the dtype cannot hold.
+void check_fits(const c10::Scalar& value, c10::ScalarType type);
 // Adds argument i as a number that is stored as it is in a tensor of `type` (fill_.Scalar, masked_fill). One that does not fit is torch's
 // error, so a tensor of a type that may not fit is read here, as the CPU's operator reads it.
 void add_stored_number(Frame& f, OpCall& call, uint32_t i, c10::ScalarType type);

@@ -13,6 +13,7 @@
 #include <cmath>
 #include <limits>
 
+#include "csrc/config.h"
 #include "csrc/copy.h"
 #include "csrc/generator.h"
 #include "csrc/ops/frame.h"
@@ -43,10 +44,11 @@ bool draw_bernoulli(Frame& f, const at::Tensor& t, const flhal_philox& p, double
   return f.submit(call);
 }
 
-// Random ops have no CPU fallback: the CPU would draw other numbers.
+// Random ops have no CPU fallback under any policy: the CPU would draw other numbers.
 bool refuse(Frame& f, const char* what) {
-  TORCH_CHECK_NOT_IMPLEMENTED(false, f.entry.name, ": ", what, " (", decline_reason(),
-                              "); random numbers are never drawn by the CPU's generator for this device. Use a dtype the device draws, or draw on the CPU and move the result");
+  TORCH_CHECK_NOT_IMPLEMENTED(false, f.entry.name, ": ", what, " (", decline_reason(), ") and it never falls back to the CPU (fallback policy ",
+                              config_text("fallback_policy"), "): the CPU's generator would draw other numbers; use a dtype that the device draws "
+                              "(float32), or draw on the CPU and move the result");
 }
 
 // The largest value random_() may give, per dtype.

@@ -27,9 +27,10 @@ def _dtype_table():
 class Device(int):
     """One chip. Prints as its name and is its index: usable wherever torch takes a device or an index."""
 
-    def __new__(cls, index):
+    def __new__(cls, device):
+        index = index_of(device)
         self = super().__new__(cls, index)
-        self._info = _C.device_info(int(index))
+        self._info = _C.device_info(index)
         return self
 
     @property
@@ -171,5 +172,8 @@ def activate(device, keep=False):
     if keep:
         from . import _choice
 
-        _choice.keep(chosen.name, chosen.uuid)
+        try:
+            _choice.keep(chosen.name, chosen.uuid)
+        except OSError as error:
+            raise OSError(error.errno, f"torch_fl.activate: {chosen} is the default of this process, but {error.strerror or error}") from None
     return chosen

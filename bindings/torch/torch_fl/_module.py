@@ -36,6 +36,8 @@ def make(extension):
             if device.type != "fl_device":
                 raise ValueError(f"Expected a fl_device device, but got: {device}")
             return extension.current_device() if device.index is None else device.index
+        if not hasattr(device, "__index__"):
+            raise TypeError(f"torch.fl_device: expected an index, a string like 'fl_device:1' or a torch.device, got {device!r}")
         index = device.__index__()
         return extension.current_device() if index < 0 else index
 

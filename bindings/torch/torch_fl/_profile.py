@@ -64,6 +64,8 @@ def profile_operators(model, input_shape=None, example_inputs=None, device=None)
 
     if (input_shape is None) == (example_inputs is None):
         raise ValueError("torch_fl.profile_operators: give either input_shape=(1, 3, 224, 224) or example_inputs=...")
+    if not callable(model):
+        raise TypeError(f"torch_fl.profile_operators: expected a module or a function, got {model!r}")
     where = torch.device("fl_device", index_of(device))
     if isinstance(model, torch.nn.Module):
         _refuse_lazy(model)

@@ -67,6 +67,8 @@ def overloads_of(op):
     if isinstance(op, torch._ops.OpOverloadPacket):
         packet = op
         qualified = op._qualified_op_name
+    elif not isinstance(op, str):
+        raise TypeError(f"torch_fl: expected an operator's name like 'aten::softplus', or one of torch.ops, got {op!r}")
     else:
         qualified = op if "::" in op else "aten::" + op
         namespace, _, name = qualified.partition("::")
@@ -82,22 +84,32 @@ def overloads_of(op):
     return names + ([bare] if qualified.startswith("aten::") and bare in _library_ops() else [])
 
 
-@contextlib.contextmanager
-def fallback(policy, op=None):
-    """A policy for this thread inside the block: 'auto', 'warn' or 'strict'; with `op` only for that operator (all overloads)."""
-    names = [None] if op is None else overloads_of(op)
-    pushed = 0
-    try:
-        for name in names:
-            try:
-                _C.fallback_push(policy, name)
-            except RuntimeError as error:
-                raise ValueError(str(error)) from None
-            pushed += 1
-        yield
-    finally:
-        for _ in range(pushed):
+class fallback(contextlib.ContextDecorator):  # noqa: N801: used like a function
+    """A policy for this thread inside the block: 'auto', 'warn' or 'strict'; with `op` only for that operator (all overloads).
+
+    One object may be entered again, also inside itself and by several threads: what it pushes is always the same.
+    """
+
+    def __init__(self, policy, op=None):
+        self._policy = str(policy)
+        self._names = [None] if op is None else overloads_of(op)
+
+    def __enter__(self):
+        pushed = 0
+        try:
+            for name in self._names:
+                _C.fallback_push(self._policy, name)
+                pushed += 1
+        except RuntimeError as error:
+            for _ in range(pushed):
+                _C.fallback_pop()
+            raise ValueError(str(error)) from None
+        return self
+
+    def __exit__(self, *exc):
+        for _ in self._names:
             _C.fallback_pop()
+        return False
 
 
 def _size(n):

@@ -1,6 +1,8 @@
 """The settings that may change while the program runs. Each has an environment variable (TORCH_FL_*, and FLHAL_*, which wins)
 that gives its first value. A value that does not parse raises ValueError and lists the valid ones."""
 
+import os
+
 from . import _C
 
 
@@ -93,7 +95,11 @@ def get_float64():
 def set_plugin_path(path):
     """Where plugins are looked for first: folders, manifests or libraries, a list or joined by colons. Before the first use."""
     if not isinstance(path, str):
-        path = ":".join(str(part) for part in path)
+        if isinstance(path, os.PathLike):
+            path = [path]
+        if not isinstance(path, (list, tuple)) or not all(isinstance(part, (str, os.PathLike)) for part in path):
+            raise TypeError(f"torch_fl.set_plugin_path: expected a path, a list of paths or one string joined by colons, got {path!r}")
+        path = ":".join(os.fspath(part) for part in path)
     _set("plugin_path", path)
 
 

@@ -24,7 +24,10 @@ def activate(name: str | None, clear: bool) -> None:
         raise click.UsageError("say --device NAME, or --clear")
     choice = choice_module()
     if clear:
-        choice.forget()
+        try:
+            choice.forget()
+        except OSError as error:
+            raise FlhalError(error.strerror or str(error)) from error
         click.echo("forgotten; the first device of `torch-fl scan` is the default")
         return
     library = Library()
@@ -34,5 +37,5 @@ def activate(name: str | None, clear: bool) -> None:
     try:
         path = choice.keep(device["name"], device["uuid"])
     except OSError as error:
-        raise FlhalError(f"the choice cannot be kept: {error}; make that folder writable, or set XDG_CONFIG_HOME or TORCH_FL_DEVICE") from error
+        raise FlhalError(error.strerror or str(error)) from error
     click.echo(f"{device['name']} is the default device of later processes (kept in {path})")

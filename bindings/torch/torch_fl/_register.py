@@ -30,8 +30,9 @@ def register(extension):
     _export_dlpack()
     extension.set_inner_folders([os.path.dirname(module.__file__) + os.sep for module in (torch, sys.modules[__package__])])
     os.register_at_fork(after_in_child=lambda: _after_fork(extension))
-    from . import _choice
+    from . import _choice, _multiprocessing
 
+    _multiprocessing.install()
     _choice.offer_kept(extension)
 
 

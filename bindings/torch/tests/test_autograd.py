@@ -125,6 +125,36 @@ def test_GRAD_02_any_entry_may_be_the_first(fresh, first):
     fresh("import torch\nimport torch_fl\n" + FIRST[first]).ok()
 
 
+@pytest.mark.parametrize("before", ["import", "count", "use"])
+def test_GRAD_02_a_cpu_backward_before_and_after_the_device_appears(fresh, before):
+    """The engine sizes its queues at the first backward of the process, from the device count of that moment."""
+    steps = {"import": "", "count": "torch_fl.device_count()", "use": "torch.ones(1, device='fl_device').item()"}[before]
+    fresh(
+        f"""
+        import torch
+        def cpu():
+            x = torch.ones(3, requires_grad=True); (x * x).sum().backward(); assert x.grad.tolist() == [2, 2, 2]
+        def chip(where):
+            x = torch.ones(3, device=where, requires_grad=True); y = x * 2
+            (y.cpu() * torch.ones(3, requires_grad=True)).sum().backward(); assert x.grad.tolist() == [2, 2, 2]
+            m = torch.nn.Linear(3, 2).to(where); m(torch.ones(1, 3, device=where)).sum().backward(); assert m.bias.grad.tolist() == [1, 1]
+        cpu()
+        import torch_fl
+        {steps}
+        cpu()
+        for i in range(torch_fl.device_count()): chip(f'fl_device:{{i}}'); cpu()
+        import threading
+        failed = []
+        def work(f, *args):
+            try: f(*args)
+            except BaseException as error: failed.append(error)
+        threads = [threading.Thread(target=work, args=(f, *a)) for f, a in [(cpu, ()), (chip, ('fl_device',))] * 4]
+        [t.start() for t in threads]; [t.join() for t in threads]
+        assert not failed, failed
+        """
+    ).ok()
+
+
 @pytest.mark.parametrize("order", ["import torch\nimport torch_fl", "import torch_fl\nimport torch"])
 def test_import_order_does_not_matter(fresh, order):
     fresh(order + "\nm = torch.nn.Linear(2, 2).to('fl_device'); m(torch.ones(1, 2, device='fl_device')).sum().backward()").ok()

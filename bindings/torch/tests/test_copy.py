@@ -209,3 +209,38 @@ def test_COPY_05_side_stream_copy_with_event(dev):
             e.record(s)
         torch.accelerator.current_stream().wait_event(e)
         assert (d + 1).cpu().equal(src + 1)
+
+
+@pytest.mark.plugins("mock")
+def test_COPY_08_elements_far_beyond_32_bits_of_index_and_bytes(fresh):
+    """The mock promises 16 GB and only touched pages cost: the last element of each view lies 2^31 to 2^33 elements or bytes away."""
+    fresh(
+        """
+        import torch, torch_fl
+        torch_fl.set_memory_pool_size('100%')
+        def check(base, view, dtype):
+            first, last = 3, 5
+            view.copy_(torch.tensor([first, last], dtype=dtype))                     # strided upload
+            assert view.cpu().tolist() == [first, last]                              # strided download
+            assert (view + view).tolist() == [6, 10] and view.sum().item() == 8 and view.clone().tolist() == [3, 5]
+            assert view.max().item() == 5 and torch.cat([view, view]).tolist() == [3, 5, 3, 5] and view.flip(0).tolist() == [5, 3]
+            view.add_(1); assert view.tolist() == [4, 6]
+            view.fill_(9); assert view.tolist() == [9, 9]
+            there = torch.tensor([1, 2], dtype=dtype).to(view.device); view.copy_(there); assert view.tolist() == [1, 2]
+            torch.mul(view, 3, out=view); assert view.tolist() == [3, 6]
+            at = view.stride(0)
+            flat = base.view(-1)
+            index = torch.tensor([0, at]).to(view.device)
+            assert flat.index_select(0, index).tolist() == [3, 6] and flat.gather(0, index).tolist() == [3, 6] and flat[index].tolist() == [3, 6]
+            flat.scatter_(0, index, torch.tensor([7, 8], dtype=dtype).to(view.device)); assert view.tolist() == [7, 8]
+            flat.index_add_(0, index, torch.tensor([1, 1], dtype=dtype).to(view.device)); assert view.tolist() == [8, 9]
+            assert flat[at - 1].item() == 0 and flat[1].item() == 0 and flat[at].item() == 9
+        for dtype, elements in ((torch.uint8, (1 << 31) + 5), (torch.uint8, (1 << 32) + 7), (torch.float32, (1 << 31) + 3), (torch.int64, (1 << 30) + 1)):
+            base = torch.empty(elements, dtype=dtype, device='fl_device')
+            for at in {elements - 1, 1 << 30, min(1 << 31, elements - 1), min(1 << 32, elements - 1)}:
+                for i in (0, 1, at - 1, at): base[i] = 0
+                check(base, base.as_strided((2,), (at,)), dtype)
+            del base
+        """,
+        plugin="mock", timeout=180,
+    ).ok()

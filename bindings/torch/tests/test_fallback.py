@@ -284,3 +284,50 @@ def test_strides_of_dimensions_without_length_survive(dev, shape, stride):
     torch.special.i1e(on_chip, out=out)
     assert torch.equal(result.cpu(), expected) and torch.equal(out.cpu(), expected)
     assert result.stride() == expected.stride() and on_chip.stride() == stride and out.stride() == stride
+
+
+def test_FALL_07_report_log_warning_counts_and_dispatcher_say_the_same(fresh):
+    """One run, every account of it: the fallback report, the route report, the log's lines and summary, and torch's own dispatcher."""
+    import json
+    import re
+
+    r = fresh(
+        """
+        import collections, json, torch, torch_fl
+        from torch.utils._python_dispatch import TorchDispatchMode
+        asked = collections.Counter()
+        class Count(TorchDispatchMode):
+            def __torch_dispatch__(self, f, types, args=(), kwargs=None):
+                asked[str(f.name())] += 1
+                return f(*args, **(kwargs or {}))
+        x = torch.linspace(0.1, 2, 12).to('fl_device').reshape(3, 4)
+        torch_fl.reset()
+        with Count():
+            for _ in range(3): torch.special.i1e(x)
+            torch.special.i0e(x); torch.linalg.svdvals(x); torch.topk(x, 2)
+            (x + x).exp()
+        print(json.dumps(dict(report=torch_fl.get_fallback_report(), routes=torch_fl.get_route_report(), asked=asked, text=str(torch_fl.get_fallback_report()))))
+        """,
+        env={"TORCH_FL_LOG_LEVEL": "debug"},
+    ).ok()
+    said = json.loads(r.out.splitlines()[-1])
+    report, routes = said["report"], said["routes"]
+    rows = {row["op"]: row["calls"] for row in report["ops"] if row["route"] == "fallback"}
+    assert sum(rows.values()) == routes["routes"]["fallback"] and report["calls"] == sum(routes["routes"].values())
+    assert report["off_chip_calls"] == routes["routes"]["fallback"] + routes["routes"]["host"]
+    base = lambda name: name.split(".")[0]  # noqa: E731
+    for name in ("aten::special_i1e", "aten::special_i0e", "aten::linalg_svdvals", "aten::topk"):
+        mine = sum(calls for op, calls in rows.items() if base(op) == name or (name == "aten::linalg_svdvals" and base(op) == "aten::_linalg_svd"))
+        if name == "aten::topk" and not mine:
+            continue                                          # a chip that has it
+        assert mine == (3 if name == "aten::special_i1e" else 1), (name, rows)
+        assert said["asked"][name] == mine or name == "aten::linalg_svdvals", (name, said["asked"])
+    lines = re.findall(r"debug: (\S+) on \S+: fallback \(", r.err)
+    counted = {}
+    for name in lines:
+        counted[name] = counted.get(name, 0) + 1
+    assert counted == rows, (counted, rows)
+    assert f"{report['off_chip_calls']} of {report['calls']} calls left the chip" in said["text"]
+    summary = next(line for line in r.err.splitlines() if "calls by route" in line)
+    for route, calls in routes["routes"].items():
+        assert calls == 0 or f"{route} {calls}" in summary, (summary, routes)

@@ -321,7 +321,7 @@ def test_FALL_07_report_log_warning_counts_and_dispatcher_say_the_same(fresh):
         if name == "aten::topk" and not mine:
             continue                                          # a chip that has it
         assert mine == (3 if name == "aten::special_i1e" else 1), (name, rows)
-        assert said["asked"][name] == mine or name == "aten::linalg_svdvals", (name, said["asked"])
+        assert name == "aten::linalg_svdvals" or said["asked"][name] == mine, (name, said["asked"])   # svdvals is made of others
     lines = re.findall(r"debug: (\S+) on \S+: fallback \(", r.err)
     counted = {}
     for name in lines:

@@ -4,6 +4,7 @@ Two processes share no memory of a chip, so the receiver gets a copy on the devi
 become separate tensors. Without this the sender's helper thread fails in torch's reducer and the receiver waits for ever.
 """
 
+from multiprocessing.context import get_spawning_popen
 from multiprocessing.reduction import ForkingPickler
 
 NAME = "fl_device"
@@ -29,6 +30,14 @@ def _settle(device):
     torch_fl.synchronize(device)
 
 
+def _on_host(values):
+    """A process that is being spawned gets the descriptor of shared memory only when everything is pickled: it must live until then."""
+    popen = get_spawning_popen()
+    if popen is not None:
+        vars(popen).setdefault("fl_device_values", []).append(values)
+    return values
+
+
 def install():
     import torch
     from torch.multiprocessing import reductions
@@ -41,13 +50,13 @@ def install():
         torch.utils.hooks.warn_if_has_hooks(tensor)
         _settle(tensor.device)
         kind = torch.nn.Parameter if isinstance(tensor, torch.nn.Parameter) else torch.Tensor
-        return _tensor, (tensor.detach().cpu(), tensor.device, tensor.requires_grad, kind)
+        return _tensor, (_on_host(tensor.detach().cpu()), tensor.device, tensor.requires_grad, kind)
 
     def reduce_storage(storage):
         if storage.device.type != NAME:
             return reductions.reduce_storage(storage)
         _settle(storage.device)
-        return _storage, (storage.cpu(), storage.device)
+        return _storage, (_on_host(storage.cpu()), storage.device)
 
     for kind in (torch.Tensor, torch.nn.Parameter):
         ForkingPickler.register(kind, reduce_tensor)

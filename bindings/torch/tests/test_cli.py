@@ -55,6 +55,13 @@ def test_scan_without_a_chip_names_the_places_and_fails(command, tmp_path):
     assert str(tmp_path / "none") in done.stdout and "pip install torch-fl-plugin-host" in done.stdout
 
 
+@pytest.mark.plugins("host")
+def test_scan_names_a_plugin_whose_driver_shows_no_chip(command, tmp_path):
+    env = {"FLHAL_PLUGIN_FILES": f"{plugin_library('host')}:{plugin_library('opencl')}", "POCL_DEVICES": "none_of_these", "XDG_CACHE_HOME": str(tmp_path)}
+    done = command("scan", env=env)
+    assert done.returncode == 0 and "[0] host" in done.stdout and "plugin opencl works and found no chip" in done.stdout, done.stdout
+
+
 @pytest.mark.plugins("mock")
 def test_activate_is_kept_for_later_processes(command, fresh, tmp_path):
     done = command("activate", "--device", "chip_b")

@@ -315,3 +315,19 @@ def test_clipping_and_gradient_scaling_across_chips(dev):
         scaler.update()
         results.append((norm.cpu(), [p.detach().cpu() for p in model.parameters()]))
     torch.testing.assert_close(*results, rtol=1e-4, atol=1e-6)
+
+
+def test_a_forward_that_is_a_generator_is_refused(dev):
+    class Pieces(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(2, 2)
+
+        def forward(self, x):
+            yield self.layer(x)
+
+    module = torch_fl.place(Pieces(), 1)
+    before = torch_fl.current_device()
+    with pytest.raises(TypeError, match="forward of Pieces is a generator"):
+        module(torch.ones(1, 2))
+    assert torch_fl.current_device() == before

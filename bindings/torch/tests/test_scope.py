@@ -58,6 +58,62 @@ def test_scopes_nest_and_are_restored_also_by_exceptions(dev):
     assert torch._C._len_torch_function_stack() == 0 and torch_fl.current_device() == 0
 
 
+def test_a_scope_in_a_generator_may_end_after_or_before_another_one(dev):
+    def inside(chip):
+        with torch_fl.device(chip):
+            yield torch.ones(1).device
+
+    cpu = torch.ones(1).device
+    first = inside(1)
+    assert next(first) == B
+    with torch_fl.device(0):
+        assert next(first, None) is None and torch.ones(1).device == A and torch_fl.current_device() == 0
+    assert torch.ones(1).device == cpu and torch.ones(1, device="fl_device").device == A
+    first, second, third = inside(1), inside(0), inside(1)
+    assert [next(first), next(second), next(third)] == [B, A, B]
+    second.close()
+    assert torch.ones(1).device == B
+    first.close()
+    assert torch.ones(1).device == B and torch_fl.current_device() == 1
+    third.close()
+    assert torch.ones(1).device == cpu and torch_fl.current_device() == 0 and not torch.overrides._get_current_function_mode_stack()
+
+
+@pytest.mark.parametrize("between", ["cpu", "meta"])
+def test_the_innermost_of_torchs_and_our_contexts_is_what_factories_follow(dev, between):
+    class Other(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    with torch_fl.device(1):
+        with Other(), torch.device(between):
+            with torch_fl.device(0):
+                assert torch.ones(1).device == A
+                with torch.device(between):
+                    assert torch.ones(1).device.type == between
+                assert torch.ones(1).device == A
+            assert torch.ones(1).device.type == between
+        assert torch.ones(1).device == B
+    assert torch.ones(1).device.type == "cpu" and not torch.overrides._get_current_function_mode_stack()
+
+
+def test_einsum_of_one_operand_is_a_view_of_it(dev):
+    a = torch.arange(9.0, device=A).reshape(3, 3)
+    with torch_fl.device(1):
+        torch.einsum("ij->ji", a).add_(100)
+        torch.einsum("ii->i", [a]).zero_()
+        assert torch.einsum("ij,jk->ik", a, a).device == B
+    assert a.diagonal().sum().item() == 0 and a[0, 1].item() == 101
+
+
+def test_coroutines_are_refused(dev):
+    async def f():
+        return torch.ones(1)
+
+    with pytest.raises(TypeError, match="cannot decorate .*f, a coroutine.*around the parts that do not await"):
+        torch_fl.device(1)(f)
+
+
 def test_one_object_may_be_entered_again_and_again(dev):
     scope = torch_fl.device("chip_b")
     for _ in range(2):

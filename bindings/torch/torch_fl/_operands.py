@@ -168,6 +168,14 @@ def run_here(scope, func, args, kwargs):
     return carry.original(func(*args, **kwargs))
 
 
+def _einsum(scope, func, args, kwargs):
+    """Of one operand it is a view (a transpose, a diagonal), which a copy cannot be; of several it is a product."""
+    operands = [a for a in (*args, *kwargs.values()) if not isinstance(a, str)]
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = operands[0]
+    return func(*args, **kwargs) if len(operands) == 1 else run_here(scope, func, args, kwargs)
+
+
 def _chips_of(value, found):
     if isinstance(value, Tensor):
         found.add(value.device)
@@ -292,6 +300,7 @@ def _special():
             torch.instance_norm: UpdatesStatistics((3, 4), 5, "use_input_stats"),
             torch.native_batch_norm: UpdatesStatistics((3, 4), 5, "training"),
             torch._C._VariableFunctions.batch_norm: UpdatesStatistics((3, 4), 5, "training"),
+            torch.einsum: _einsum,
             F.embedding: WritesWhen((1,), 3, "max_norm"),
             F.embedding_bag: WritesWhen((1,), 3, "max_norm"),
         })  # fmt: skip

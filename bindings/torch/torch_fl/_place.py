@@ -8,6 +8,7 @@ optimizer has already made stays where it was: place first, as with Module.to.
 
 import copy
 import dataclasses
+import inspect
 import threading
 from collections.abc import Mapping
 
@@ -133,6 +134,9 @@ class Placement:
             return None
         call = stack.pop()
         try:
+            if inspect.isgenerator(result) or inspect.iscoroutine(result) or inspect.isasyncgen(result):
+                raise TypeError(f"torch_fl.place: forward of {type(module).__name__} is a generator or a coroutine, whose body runs when the "
+                                "module has been left; place the modules that it calls")
             if result is None or call.home is None:
                 return None
             for given, moved, version in call.pairs.values():

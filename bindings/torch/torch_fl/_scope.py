@@ -4,10 +4,11 @@ Idea: a TorchFunctionMode sees every call of torch from Python before autograd d
 scope's chip where autograd sees it, so gradients cross back by themselves. What a call writes stays where it is, and the work is
 done there. It is a DeviceContext, as torch.device's own context: factories follow, torch.get_default_device() answers, and
 torch.utils.checkpoint enters it again when it computes again.
-Cost: one Python call and a short loop per operator (`bench/scope_bench.py`).
+Cost: one Python call and a short loop per operator (`bench/torch/scope.py`).
 Threads: the scope belongs to its thread; one object may be entered by many threads and many times.
 """
 
+import inspect
 import sys
 import threading
 import time
@@ -27,9 +28,21 @@ _known = _operands.known
 _LISTS = (list, tuple)
 
 
+class _Entered:
+    """One entry of a scope on one thread, and what is to be as before when it ends."""
+
+    __slots__ = ("before", "follows", "outer_name", "modes", "began")
+
+
+_thread = threading.local()                              # .entered: what has not ended yet, the outermost first
+
+
 class Scope(DeviceContext):
-    """The mode itself. torch allows one DeviceContext at a time, at the bottom of the stack: an inner one replaces the outer one
-    until it ends, so nested scopes cost no more than one."""
+    """The mode itself. Of several DeviceContexts (torch.device's own is one) only the innermost is on the stack while it lasts, so
+    nested scopes cost no more than one.
+
+    Scopes in generators may end in another order than they began. Such an end changes nothing at once: what was to be restored is
+    handed to the scope that was entered next."""
 
     def __init__(self, index, name, advice):
         super().__init__(torch.device("fl_device", index))
@@ -43,20 +56,32 @@ class Scope(DeviceContext):
     def __enter__(self):
         before = _C.exchange_device(self.index)
         follows = before == _C.default_device()          # then it goes on following, also when activate() is called in the block
-        outer_name = _C.scope_enter(self.name)
-        outer = _replace_context(self)
-        stack = self._entered.__dict__.setdefault("stack", [])
-        stack.append((before, follows, outer_name, outer, time.perf_counter()))
+        entry = _Entered()
+        entry.before, entry.follows = before, follows
+        entry.outer_name = _C.scope_enter(self.name)
+        entry.modes = _replace_context(self)
+        entry.began = time.perf_counter()
+        self._entered.__dict__.setdefault("stack", []).append(entry)
+        _thread.__dict__.setdefault("entered", []).append((self, entry))
         return self
 
     def __exit__(self, kind, error, trace):
-        before, follows, outer_name, outer, began = self._entered.stack.pop()
-        _restore_context(self, outer)
-        _C.scope_leave(outer_name)
-        _C.exchange_device(_C.default_device() if follows else before)
+        entry = self._entered.stack.pop()
+        entered = _thread.entered
+        at = next(i for i, (_, other) in enumerate(entered) if other is entry)
+        del entered[at]
+        if at < len(entered):                            # one that began later lasts longer
+            later = entered[at][1]
+            later.before, later.follows, later.outer_name = entry.before, entry.follows, entry.outer_name
+            for _, other in entered[at:]:
+                other.modes = [mode for mode in other.modes if mode is not self] if other is not later else entry.modes
+        else:
+            _restore_context(self, entry.modes)
+            _C.scope_leave(entry.outer_name)
+            _C.exchange_device(_C.default_device() if entry.follows else entry.before)
         moved, self._entered.moved = getattr(self._entered, "moved", False), False
         if kind is None:
-            _traffic.block_ended(self.name, time.perf_counter() - began, moved, self.advice)
+            _traffic.block_ended(self.name, time.perf_counter() - entry.began, moved, self.advice)
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kind = _known.get(func)
@@ -99,22 +124,24 @@ def _take_stack():
 
 
 def _replace_context(mode):
+    """Puts the mode below all others in place of every DeviceContext. Gives the stack as it was."""
     modes = _take_stack()
-    outer = next((m for m in modes if isinstance(m, DeviceContext)), None)
     _push_mode(mode)
     for other in modes:
-        if other is not outer:
+        if not isinstance(other, DeviceContext):
             _push_mode(other)
-    return outer
+    return modes
 
 
-def _restore_context(mode, outer):
+def _restore_context(mode, before):
     modes = _take_stack()
-    present = mode in modes                              # not when somebody set another default device meanwhile
-    if present:
+    if mode in modes:                                    # not when somebody set another default device meanwhile
         modes.remove(mode)
-        if outer is not None:
-            modes.insert(0, outer)
+        others = [other for other in before if not isinstance(other, DeviceContext)]
+        if modes == others:
+            modes = before                               # each in its place: torch.device's own context leaves by taking the top
+        else:
+            modes = [other for other in before if isinstance(other, DeviceContext)] + modes
     for other in modes:
         _push_mode(other)
 
@@ -161,6 +188,9 @@ class device:
         self._entered.stack.pop().__exit__(*exc)
 
     def __call__(self, function):
+        if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError(f"torch_fl.device cannot decorate {function.__qualname__}, a coroutine: other tasks of the thread would run inside "
+                            "its scope; use `with torch_fl.device(...):` around the parts that do not await")
         given, name = self._device, getattr(function, "__qualname__", repr(function))
         one = device(given, _name=name)
         return context_decorator(lambda: one, function)

@@ -81,6 +81,9 @@ def print_scan(found: dict, console: Console) -> None:
             if plugin.get("remedy"):
                 line(f"    remedy: {plugin['remedy']}")
     for plugin in found["load"]["plugins"]:
+        if plugin["status"] == "loaded" and plugin.get("devices") == 0:
+            line(f"\nplugin {plugin['id']} works and found no chip: its driver shows none; look at the driver's own tool and variables, "
+                 "then run FLHAL_PROBE_CACHE=refresh torch-fl scan", "yellow")
         if plugin["status"] == "duplicate":
             line(f"\n{plugin['path']}: passed over, {plugin.get('reason', 'the same plugin was found before')}")
     for note in found["load"].get("notes", []):

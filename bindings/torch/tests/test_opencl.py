@@ -58,6 +58,7 @@ def test_fork_after_scan_and_after_use(fresh):
 def test_a_driver_keeps_no_signal_handlers_and_no_float_mode(fresh):
     out = fresh("""
         import signal
+        signal.signal(signal.SIGINT, signal.default_int_handler)   # a shell starts background programs with SIGINT ignored
         before = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGFPE, signal.SIGSEGV, signal.SIGUSR1)}
         import torch, torch_fl
         tiny = torch.tensor([1e-40])

@@ -12,8 +12,8 @@ namespace {
 struct Described {
   std::vector<flhal_tensor_v1> tensors;
   flhal_op_call_v1 call{};
-  Described(const OpCall& c, bool placeholders) {
-    auto take = [&](const Tensor& t) { tensors.push_back(placeholders ? t.describe_placeholder() : t.describe()); };
+  Described(const OpCall& c, bool only_planned) {
+    auto take = [&](const Tensor& t) { tensors.push_back(only_planned ? t.describe_for_planning() : t.describe()); };
     for (const Tensor& t : c.outputs) take(t);
     for (size_t i = 0; i < c.inputs.size(); ++i) take(i < c.n_in_place ? c.outputs[i] : c.inputs[i]);
     call.struct_size = sizeof call;
@@ -83,10 +83,10 @@ const OpRow& op_row(const std::string& name) {
   throw std::logic_error("the op set has no " + name);
 }
 
-Plan::Plan(Context& ctx, Device& device, const OpCall& call, bool placeholders) : device_(device), ops_(*ctx.plugin().ops()) {
+Plan::Plan(Context& ctx, Device& device, const OpCall& call, bool only_planned) : device_(device), ops_(*ctx.plugin().ops()) {
   info_.struct_size = sizeof info_;
   info_.struct_type = FLHAL_ST_PLAN_INFO;
-  Described d(call, placeholders);
+  Described d(call, only_planned);
   auto serial = device.plugin.lock();
   take_error();
   flhal_status answer = ops_.plan_create(device.handle, &d.call, &info_, &handle_);

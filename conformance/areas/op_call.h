@@ -35,7 +35,7 @@ struct OpCall {
 
 class Plan {                                 // plan_create and plan_destroy
  public:
-  Plan(Context& ctx, Device& device, const OpCall& call, bool placeholders = false);
+  Plan(Context& ctx, Device& device, const OpCall& call, bool only_planned = false);
   ~Plan();
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;

@@ -173,7 +173,7 @@ flhal_tensor_v1 Tensor::describe() const {
   t.extent = count() == 0 ? 0 : bytes_.size() - first_ - kGuardBytes;
   return t;
 }
-flhal_tensor_v1 Tensor::describe_placeholder() const {
+flhal_tensor_v1 Tensor::describe_for_planning() const {
   flhal_tensor_v1 t = describe();
   if (!given) return t;
   t.memory = nullptr;

@@ -44,7 +44,7 @@ class Tensor {
   void upload(Device& device);               // makes the slab on first use
   void fetch(const Device& device);          // the slab's bytes into `after`
   flhal_tensor_v1 describe() const;          // valid while this lives
-  flhal_tensor_v1 describe_placeholder() const;   // an address of the same alignment that nobody may touch, no memory
+  flhal_tensor_v1 describe_for_planning() const;   // an address of the same alignment that nobody may touch, no memory
   double fetched(int64_t logical) const { return read_element(dtype, after_.data() + offset_of(logical)); }
   // Fails when a byte changed that belongs to no element; of an input, when any byte did.
   void expect_guards(const std::string& what, bool output) const;

@@ -99,7 +99,7 @@ FLHAL_CASE("plan.create.declines_with_reason", Profile::kOps, "FLP-077") {
 }
 
 FLHAL_CASE("plan.create.reads_no_operand", Profile::kOps, "FLP-078") {
-  // The addresses are placeholders: their alignment is true, their memory may not be touched.
+  // A plan that is only asked for gets addresses whose alignment is true and whose memory may not be touched.
   each_planned(ctx, [&](Device& device, const Sample&, OpCall& call, Plan&) { Plan blind(ctx, device, call, true); });
 }
 

@@ -159,7 +159,12 @@ struct WaysOf : Ways {
 
 TEST_CASE("bounce: without one of its waits wrong bytes arrive", "[memory][bounce]") {
   const uint64_t n = 6 * kChunkBytes;
-  for (Without without : {Without::kNothing, Without::kWaitDown, Without::kWaitFree}) {
+#ifdef __SANITIZE_THREAD__
+  const std::vector<Without> cases = {Without::kNothing};   // a copy without one of its waits is a race, and shall be one
+#else
+  const std::vector<Without> cases = {Without::kNothing, Without::kWaitDown, Without::kWaitFree};
+#endif
+  for (Without without : cases) {
     bool wrong = false;
     for (int seed = 1; seed <= (without == Without::kNothing ? 3 : 40) && !wrong; ++seed) {
       Pair pair("chip_a", "chip_b", n);

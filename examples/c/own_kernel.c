@@ -1,6 +1,6 @@
 /* examples/c/own_kernel.c: an application's own kernel, y = a x + y, on every chip that takes code in a dialect written here.
  * A chip says which dialects it takes (flhal_device_info.dialects); flhal compiles nothing by itself. */
-#include "must.h"
+#include "chips.h"
 
 #include <flhal/plugin.h>   /* FLHAL_DIALECT_HOST: code for a chip that is this process's own processor */
 #include <string.h>
@@ -67,11 +67,6 @@ static void run(flhal_device* device, const flhal_device_info* info) {
 }
 
 int main(void) {
-  for (uint32_t i = 0; i < flhal_device_count(); ++i) {
-    flhal_device_info info = {.struct_size = sizeof info};
-    must(flhal_device_get_info(flhal_device_at(i), &info), "flhal_device_get_info");
-    run(flhal_device_at(i), &info);
-  }
-  must(flhal_device_count() > 0 ? FLHAL_OK : FLHAL_E_NOT_FOUND, "flhal_device_count");
+  for_each_chip(run);
   return 0;
 }

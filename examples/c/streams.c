@@ -1,5 +1,5 @@
 /* examples/c/streams.c: two streams of one chip, ordered by events; the host waits once, at the end. */
-#include "must.h"
+#include "chips.h"
 
 enum { N = 1 << 20 };
 
@@ -52,11 +52,6 @@ static void run(flhal_device* device, const flhal_device_info* info) {
 }
 
 int main(void) {
-  for (uint32_t i = 0; i < flhal_device_count(); ++i) {
-    flhal_device_info info = {.struct_size = sizeof info};
-    must(flhal_device_get_info(flhal_device_at(i), &info), "flhal_device_get_info");
-    run(flhal_device_at(i), &info);
-  }
-  must(flhal_device_count() > 0 ? FLHAL_OK : FLHAL_E_NOT_FOUND, "flhal_device_count");
+  for_each_chip(run);
   return 0;
 }

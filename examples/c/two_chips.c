@@ -1,6 +1,6 @@
 /* examples/c/two_chips.c: a pipeline over every chip that is found, in their order, whoever made them: each multiplies what the
  * one before it left by 2. The chips wait for each other; the host waits once. */
-#include "must.h"
+#include "chips.h"
 
 enum { N = 1000, MOST = 16 };
 

@@ -12,11 +12,11 @@
 #include <torch/library.h>
 
 #include "call.h"
-#include "call_site.h"
 #include "copy.h"
 #include "device.h"
 #include "errors.h"
 #include "factories.h"
+#include "fallback_call.h"
 #include "fallback_dry.h"
 #include "fallback_random.h"
 #include "fallback_schema.h"
@@ -44,41 +44,14 @@ struct Twin {
   bool written;
 };
 
-bool ours(const at::Tensor& t) { return t.device().type() == kDeviceType; }
-
-class Call {
+class Call : public FallbackCall {
  public:
-  Call(const c10::OperatorHandle& op, const OpInfo& info, torch::jit::Stack* stack)
-      : op_(op), info_(info), stack_(stack), n_arguments_(op.schema().arguments().size()) {}
-
-  c10::DeviceIndex find_device() {
-    for (size_t i = 0; i < n_arguments_; ++i) {
-      each_tensor(argument(i), [&](const at::Tensor& t) {
-        if (!ours(t)) return;
-        if (device_ < 0) device_ = t.device().index();
-        if (t.device().index() != device_) raise_two_devices(c10::Device(kDeviceType, device_), t.device());
-      });
-    }
-    return device_;
-  }
-
-  // CPU numbers (0-dim) are legal beside device tensors, CPU tensors are not, and none may be written.
-  void check_mixed() {
-    for (size_t i = 0; i < n_arguments_; ++i) {
-      each_tensor(argument(i), [&](const at::Tensor& t) {
-        if (ours(t)) return;
-        if (t.device().is_cpu() && ((t.dim() == 0 && !info_.written[i]) || info_.may_be_cpu[i])) return;
-        raise_two_devices(c10::Device(kDeviceType, device_), t.device());
-      });
-    }
-  }
+  using FallbackCall::FallbackCall;
 
   void map() {
-    for (size_t i = 0; i < n_arguments_; ++i) {
-      each_tensor(argument(i), [&](const at::Tensor& t) {
-        if (ours(t)) touch(t, info_.written[i]);
-      });
-    }
+    each_tensor([&](const at::Tensor& t, size_t i) {
+      if (on_device(t)) touch(t, written(i));
+    });
     stream_ = current_stream(device_);
     visible_ = host_visible(device_);
     for (Mapping& m : mappings_) {
@@ -94,31 +67,7 @@ class Call {
   }
 
   void replace_arguments() {
-    for (size_t i = 0; i < n_arguments_; ++i) {
-      c10::IValue& value = argument(i);
-      const bool written = info_.written[i];
-      if (value.isTensor()) {
-        const at::Tensor& t = value.toTensor();
-        if (t.defined() && ours(t)) {
-          keep(i, value);
-          value = twin_of(t, written);
-        }
-      } else if (value.isTensorList()) {
-        keep(i, value);
-        c10::List<at::Tensor> moved;
-        for (const at::Tensor& t : value.toTensorVector()) moved.push_back(t.defined() && ours(t) ? twin_of(t, written) : t);
-        value = std::move(moved);
-      } else if (value.isOptionalTensorList()) {
-        keep(i, value);
-        c10::List<std::optional<at::Tensor>> moved;
-        for (const auto& t : value.toOptionalTensorVector()) {
-          moved.push_back(t && t->defined() && ours(*t) ? std::optional<at::Tensor>(twin_of(*t, written)) : t);
-        }
-        value = std::move(moved);
-      } else if (value.isDevice() && value.toDevice().type() == kDeviceType) {
-        value = c10::Device(c10::kCPU);
-      }
-    }
+    FallbackCall::replace_arguments([&](const at::Tensor& t, bool written) { return twin_of(t, written); });
   }
 
   void unmap() {
@@ -146,44 +95,10 @@ class Call {
   }
 
   void finish_results() {
-    const size_t n = info_.returns_arg.size();
-    for (size_t i = 0; i < n; ++i) {
-      c10::IValue& value = torch::jit::peek(*stack_, i, n);
-      const int same = info_.returns_arg[i];
-      if (same >= 0) {
-        value = kept(same);
-      } else if (value.isTensor()) {
-        if (value.toTensor().defined()) value = to_device(value.toTensor());
-      } else if (value.isTensorList()) {
-        c10::List<at::Tensor> moved;
-        for (const at::Tensor& t : value.toTensorVector()) moved.push_back(t.defined() ? to_device(t) : t);
-        value = std::move(moved);
-      }
-    }
+    replace_results([&](const at::Tensor& t) { return to_device(t); });
   }
-
-  uint64_t bytes_to_host = 0, bytes_to_device = 0;
 
  private:
-  // Arguments lie at the stack's end before the call, results after it.
-  c10::IValue& argument(size_t i) { return torch::jit::peek(*stack_, i, n_arguments_); }
-
-  template <typename Visit>
-  static void each_tensor(const c10::IValue& value, Visit&& visit) {
-    if (value.isTensor()) {
-      const at::Tensor& t = value.toTensor();
-      if (t.defined()) visit(t);
-    } else if (value.isTensorList()) {
-      for (const at::Tensor& t : value.toTensorVector()) {
-        if (t.defined()) visit(t);
-      }
-    } else if (value.isOptionalTensorList()) {
-      for (const auto& t : value.toOptionalTensorVector()) {
-        if (t && t->defined()) visit(*t);
-      }
-    }
-  }
-
   Mapping* mapping_of(const at::Tensor& t) {
     c10::StorageImpl* storage = t.storage().unsafeGetStorageImpl();
     for (Mapping& m : mappings_) {
@@ -221,14 +136,6 @@ class Call {
     return twins_.back().cpu;
   }
 
-  void keep(size_t i, const c10::IValue& value) { kept_.emplace_back(i, value); }
-  const c10::IValue& kept(int i) const {
-    for (const auto& [index, value] : kept_) {
-      if (index == static_cast<size_t>(i)) return value;
-    }
-    TORCH_INTERNAL_ASSERT(false, info_.name, ": result ", i, " names an argument that holds no tensor of this device");
-  }
-
   static void grow_like(const at::Tensor& device, const at::Tensor& cpu) {
     // Strides of the CPU's own choice may reach further than dense ones would (a part of a larger result of LAPACK).
     reshape_tensor(device.unsafeGetTensorImpl(), cpu.sizes(), at::OptionalIntArrayRef(cpu.strides()));
@@ -261,27 +168,10 @@ class Call {
     return out;
   }
 
-  const c10::OperatorHandle& op_;
-  const OpInfo& info_;
-  torch::jit::Stack* stack_;
-  const size_t n_arguments_;
-  c10::DeviceIndex device_ = -1;
   flhal_stream* stream_ = nullptr;
   bool visible_ = false;
   c10::SmallVector<Mapping, 6> mappings_;
   c10::SmallVector<Twin, 6> twins_;
-  c10::SmallVector<std::pair<size_t, c10::IValue>, 6> kept_;
-};
-
-// Accounts for the call however it ends.
-struct Account {
-  uint64_t ticket = 0;
-  Call* call;
-  const OpInfo& info;
-  ~Account() {
-    const std::string site = call_site_once(info.site_epoch);
-    flhal_fallback_leave(ticket, call->bytes_to_host, call->bytes_to_device, site.empty() ? nullptr : site.c_str());
-  }
 };
 
 }  // namespace
@@ -305,7 +195,7 @@ void run_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack, const
     return;
   }
 
-  Account account{0, &call, info};
+  FallbackAccount account{0, &call, info};
   check(flhal_fallback_enter(device_handle(device), info.name.c_str(), reason, &account.ticket), info.name.c_str());
   call.map();
   call.replace_arguments();

@@ -35,10 +35,10 @@
 #include <flhal/flhal.h>
 #include <torch/library.h>
 
-#include "call_site.h"
 #include "device.h"
 #include "errors.h"
 #include "fallback.h"
+#include "fallback_call.h"
 #include "fallback_random.h"
 #include "fallback_schema.h"
 
@@ -47,7 +47,6 @@ namespace {
 
 constexpr const char* kReason = "sparse tensors are computed by the CPU";
 
-bool ours(const at::Tensor& t) { return t.defined() && t.device().type() == kDeviceType; }
 bool is_sparse_layout(const at::Tensor& t) { return t.layout() != at::kStrided; }
 
 uint64_t bytes_of(const at::Tensor& t) {
@@ -56,44 +55,12 @@ uint64_t bytes_of(const at::Tensor& t) {
 }
 
 // One operator, moved to the CPU and back.
-class Moved {
+class Moved : public FallbackCall {
  public:
-  Moved(const c10::OperatorHandle& op, const OpInfo& info, torch::jit::Stack* stack)
-      : op_(op), info_(info), stack_(stack), n_arguments_(op.schema().arguments().size()) {}
-
-  c10::DeviceIndex find_device() {
-    const at::Tensor* alone = nullptr;      // on the CPU, and no number
-    each_tensor([&](const at::Tensor& t, size_t i) {
-      if (ours(t)) {
-        if (device_ < 0) device_ = t.device().index();
-        if (t.device().index() != device_) raise_two_devices(c10::Device(kDeviceType, device_), t.device());
-      } else if (t.dim() != 0 && !info_.may_be_cpu[i]) {
-        alone = &t;
-      }
-    });
-    if (device_ >= 0 && alone != nullptr) raise_two_devices(c10::Device(kDeviceType, device_), alone->device());
-    return device_;
-  }
+  using FallbackCall::FallbackCall;
 
   void to_cpu() {
-    for (size_t i = 0; i < n_arguments_; ++i) {
-      c10::IValue& value = torch::jit::peek(*stack_, i, n_arguments_);
-      if (value.isTensor()) {
-        if (ours(value.toTensor())) kept_.emplace_back(i, value), value = twin_of(value.toTensor(), info_.written[i]);
-      } else if (value.isTensorList()) {
-        kept_.emplace_back(i, value);
-        c10::List<at::Tensor> moved;
-        for (const at::Tensor& t : value.toTensorVector()) moved.push_back(ours(t) ? twin_of(t, info_.written[i]) : t);
-        value = std::move(moved);
-      } else if (value.isOptionalTensorList()) {
-        kept_.emplace_back(i, value);
-        c10::List<std::optional<at::Tensor>> moved;
-        for (const auto& t : value.toOptionalTensorVector()) moved.push_back(t && ours(*t) ? std::optional(twin_of(*t, false)) : t);
-        value = std::move(moved);
-      } else if (value.isDevice() && value.toDevice().type() == kDeviceType) {
-        value = c10::Device(c10::kCPU);
-      }
-    }
+    replace_arguments([&](const at::Tensor& t, bool written) { return twin_of(t, written); });
   }
 
   // The kernel that the moved arguments ask for, below autograd.
@@ -116,44 +83,18 @@ class Moved {
   }
 
   void finish_results() {
-    const size_t n = info_.returns_arg.size();
-    for (size_t i = 0; i < n; ++i) {
-      c10::IValue& value = torch::jit::peek(*stack_, i, n);
-      if (info_.returns_arg[i] >= 0) {
-        for (const auto& [argument, kept] : kept_)
-          if (argument == static_cast<size_t>(info_.returns_arg[i])) value = kept;
-      } else if (value.isTensor() && value.toTensor().defined() && value.toTensor().device().is_cpu()) {
-        bytes_to_device += bytes_of(value.toTensor());
-        value = value.toTensor().to(c10::Device(kDeviceType, device_));
-      } else if (value.isTensorList()) {
-        c10::List<at::Tensor> moved;
-        for (const at::Tensor& t : value.toTensorVector()) moved.push_back(t.defined() ? t.to(c10::Device(kDeviceType, device_)) : t);
-        value = std::move(moved);
-      }
-    }
+    replace_results([&](const at::Tensor& t) {
+      if (!t.device().is_cpu()) return t;
+      bytes_to_device += bytes_of(t);
+      return t.to(c10::Device(kDeviceType, device_));
+    });
   }
-
-  uint64_t bytes_to_host = 0, bytes_to_device = 0;
 
  private:
   struct Twin {
     at::Tensor device, cpu;
     bool written;
   };
-
-  template <typename Visit>
-  void each_tensor(Visit&& visit) {
-    for (size_t i = 0; i < n_arguments_; ++i) {
-      const c10::IValue& value = torch::jit::peek(*stack_, i, n_arguments_);
-      if (value.isTensor()) {
-        if (value.toTensor().defined()) visit(value.toTensor(), i);
-      } else if (value.isTensorList()) {
-        const c10::List<at::Tensor> list = value.toTensorList();
-        for (const at::Tensor& t : list)
-          if (t.defined()) visit(t, i);
-      }
-    }
-  }
 
   at::Tensor twin_of(const at::Tensor& t, bool written) {
     for (Twin& twin : twins_) {              // the same tensor twice stays the same tensor
@@ -166,23 +107,7 @@ class Moved {
     return twins_.back().cpu;
   }
 
-  const c10::OperatorHandle& op_;
-  const OpInfo& info_;
-  torch::jit::Stack* stack_;
-  const size_t n_arguments_;
-  c10::DeviceIndex device_ = -1;
   c10::SmallVector<Twin, 4> twins_;
-  c10::SmallVector<std::pair<size_t, c10::IValue>, 4> kept_;
-};
-
-struct Account {
-  uint64_t ticket = 0;
-  Moved* call;
-  const OpInfo& info;
-  ~Account() {
-    const std::string site = call_site_once(info.site_epoch);
-    flhal_fallback_leave(ticket, call->bytes_to_host, call->bytes_to_device, site.empty() ? nullptr : site.c_str());
-  }
 };
 
 // Ops of sparse tensors have their CPU kernel under a key of their own.
@@ -198,7 +123,8 @@ void boxed_sparse(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit
   Moved call(op, info, stack);
   const c10::DeviceIndex device = call.find_device();
   if (device < 0) raise_refusal(info, "no argument lies on the device");
-  Account account{0, &call, info};
+  call.check_mixed();
+  FallbackAccount account{0, &call, info};
   check(flhal_fallback_enter(device_handle(device), info.name.c_str(), kReason, &account.ticket), info.name.c_str());
   call.to_cpu();
   if (info.generator_arg >= 0) give_cpu_generator(info, stack, device);

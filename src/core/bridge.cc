@@ -112,7 +112,10 @@ Status wait_for_signal(Stream* stream, Point point) {
 }  // namespace
 
 Status bridge_wait(Stream* stream, Point point) {
-  if (point.stream->reached(point.sequence)) return take_failure(stream, point);
+  if (point.stream->reached(point.sequence)) {
+    (void)point.stream->wait_for(point.sequence);   // reached: only looks for its failure, and for that of what it relied on
+    return take_failure(stream, point);
+  }
   if (stream->queues_calls()) return stream->queue(std::make_unique<WaitForPoint>(stream, point));
   if (chip_can_wait(stream)) {
     Status queued = wait_for_signal(stream, point);

@@ -35,6 +35,7 @@ void Stream::poison(flhal_status code, std::string text, uint64_t sequence) {
 }
 
 Status Stream::failure() {
+  hear();
   if (device->lost()) return unusable_failure("synchronize");
   if (!poisoned()) return FLHAL_OK;
   std::lock_guard lock(poison_mutex_);
@@ -43,6 +44,7 @@ Status Stream::failure() {
 }
 
 flhal_status Stream::failure_before(uint64_t sequence, std::string* text) {
+  hear();
   if (device->lost()) {
     *text = fmt::format("device {} is lost", device->name);
     return FLHAL_E_DEVICE_LOST;
@@ -117,43 +119,66 @@ void Stream::asynchronous_failure(flhal_status answer, const char* slot) {
 
 void Stream::depend_on(Point source) {
   std::lock_guard lock(poison_mutex_);
-  for (Point& known : sources_) {
-    if (known.stream == source.stream) {
-      known.sequence = std::max(known.sequence, source.sequence);
+  for (Source& known : sources_) {
+    if (known.point.stream == source.stream) {
+      known.point.sequence = std::max(known.point.sequence, source.sequence);
       return;
     }
   }
-  sources_.push_back(source);
+  sources_.push_back({source, here().sequence + 1});
   has_sources_.store(true, std::memory_order_release);
 }
 
-void Stream::take_failures_of_sources() {
-  if (!has_sources_.load(std::memory_order_acquire)) return;
-  std::vector<Point> sources;
+namespace {
+
+// The streams whose sources this thread is asking about. Streams may wait for each other in turn: whoever comes by again on the
+// way round is being asked already.
+struct Asking {
+  const Stream* stream;
+  const Asking* outer;
+};
+thread_local constinit const Asking* t_asking = nullptr;
+
+}  // namespace
+
+bool Stream::take_failures_of_sources(uint64_t sequence, bool wait) {
+  if (!has_sources_.load(std::memory_order_acquire)) return true;
+  for (const Asking* asked = t_asking; asked != nullptr; asked = asked->outer)
+    if (asked->stream == this) return true;
+  struct Restore {
+    Asking here;
+    explicit Restore(const Stream* s) : here{s, t_asking} { t_asking = &here; }
+    ~Restore() { t_asking = here.outer; }
+  } asking(this);
+  std::vector<Source> sources;
   {
     std::lock_guard lock(poison_mutex_);
     sources = sources_;
   }
-  // Streams may wait for each other in turn; whoever comes here again on the way round has been asked already.
-  if (asking_sources_.exchange(true)) return;
-  for (const Point& source : sources) {
-    (void)source.stream->query();           // its failure may not have been seen by anybody yet
+  bool known = true;
+  for (const Source& source : sources) {
+    if (source.since > sequence) continue;
+    Stream* from = source.point.stream;
+    if (wait) {
+      (void)from->wait_for(source.point.sequence);
+    } else {
+      (void)from->query();                  // its failure may not have been seen by anybody yet
+      if (!from->reached(source.point.sequence) || !from->take_failures_of_sources(source.point.sequence, false)) known = false;
+    }
     std::string text;
-    flhal_status code = source.stream->failure_before(source.sequence, &text);
-    if (code != FLHAL_OK && source.stream->device == device && code == FLHAL_E_DEVICE_LOST) continue;
+    flhal_status code = from->failure_before(source.point.sequence, &text);
+    if (code != FLHAL_OK && from->device == device && code == FLHAL_E_DEVICE_LOST) continue;
     if (code != FLHAL_OK) {
       poison(code == FLHAL_E_DEVICE_LOST ? FLHAL_E_OP_FAILED : code,
-             fmt::format("stream {} of {} waited for stream {} of {}, which failed: {}", id, device->name,
-                         source.stream->id, source.stream->device->name, text),
-             here().sequence);
-    }
-    if (source.stream->known_reached(source.sequence)) {
+             fmt::format("stream {} of {} waited for stream {} of {}, which failed: {}", id, device->name, from->id, from->device->name, text),
+             source.since);
+    } else if (known && from->known_reached(source.point.sequence)) {
       std::lock_guard lock(poison_mutex_);
-      std::erase_if(sources_, [&](const Point& p) { return p.stream == source.stream && p.sequence == source.sequence; });
+      std::erase_if(sources_, [&](const Source& s) { return s.point.stream == from && s.point.sequence == source.point.sequence; });
       has_sources_.store(!sources_.empty(), std::memory_order_release);
     }
   }
-  asking_sources_.store(false);
+  return known;
 }
 
 void Stream::clear_error() {
@@ -323,8 +348,8 @@ Status Stream::look_after(uint64_t sequence, void (*look)(void*), void* ctx) {
     many = looks_.size() > kMany;
   }
   if (many) (void)reached(oldest);
-  if (!many && !known_reached(sequence)) return FLHAL_OK;
-  hear();
+  if (many) hear();
+  if (!known_reached(sequence)) return FLHAL_OK;
   std::string text;
   flhal_status code = known_reached(sequence) ? failure_before(sequence, &text) : FLHAL_OK;
   return code == FLHAL_OK ? Status() : fail_text(code, std::move(text));
@@ -402,9 +427,13 @@ Status Stream::wait_for(uint64_t sequence) {
       (void)finish_locked();
     }
   }
-  hear();
   std::string text;
   flhal_status code = failure_before(sequence, &text);
+  // What it relied on has ended before it, on the chips; here it may not have been looked at yet.
+  if (code == FLHAL_OK) {
+    (void)take_failures_of_sources(sequence, true);
+    code = failure_before(sequence, &text);
+  }
   return code == FLHAL_OK ? Status() : fail_text(code, std::move(text));
 }
 
@@ -427,8 +456,7 @@ Status Stream::query() {
     lock.unlock();
     progress();
   }
-  hear();
-  take_failures_of_sources();
+  if (!take_failures_of_sources(here().sequence, false) && usable()) return FLHAL_NOT_READY;
   return failure();
 }
 
@@ -452,8 +480,7 @@ Status Stream::synchronize() {
   } else if (!asynchronous) {
     (void)wait_for(sequence_.load(std::memory_order_acquire));
   }
-  hear();
-  take_failures_of_sources();
+  (void)take_failures_of_sources(here().sequence, usable());
   retire_poll();
   return failure();
 }

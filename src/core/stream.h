@@ -157,6 +157,10 @@ class Stream {
     uint64_t sequence;
   };
 
+  struct Source {
+    Point point;
+    uint64_t since;                         // the first submission of this stream that relies on it
+  };
   struct Look {
     uint64_t sequence;
     void (*look)(void*);
@@ -173,7 +177,9 @@ class Stream {
   Status mark_locked(uint32_t flags, PluginEvent** out_event, uint64_t* out_sequence);
   void completed_up_to(uint64_t sequence);
   void asynchronous_failure(flhal_status answer, const char* slot);
-  void take_failures_of_sources();
+  // Makes failures of what this stream relied on, up to `sequence` of its own, its own. False: one of them has not ended, or cannot be
+  // asked at this moment; with `wait` they are waited for.
+  bool take_failures_of_sources(uint64_t sequence, bool wait);
   Status failure();                         // the poison as a Status with its text; OK when there is none
   Status recreate_handle();
   friend Result<Stream*> make_stream(Device*, int32_t);
@@ -200,8 +206,7 @@ class Stream {
   flhal_status poison_code_ = FLHAL_OK;
   uint64_t poison_sequence_ = 0;            // the first submission that may have failed
   std::string poison_text_;
-  std::atomic<bool> asking_sources_{false};
-  std::vector<Point> sources_;              // points of other streams that this one waited for on the chip
+  std::vector<Source> sources_;             // points of other streams that this one waited for on the chip
   std::atomic<bool> has_sources_{false};
 };
 

@@ -4,7 +4,36 @@ import pytest
 import torch
 import torch_fl
 
+def through_an_event(t):
+    """As a loader does: a download that returns at once, an event behind it, and the host reads when the event is there."""
+    host, event = torch.empty(t.shape, dtype=t.dtype).pin_memory(), torch.Event(device=t.device)
+    host.copy_(t, non_blocking=True)
+    event.record(torch.accelerator.current_stream(t.device))
+    event.synchronize()
+    return host.tolist()
+
+
+def on_another_stream(t):
+    """Another stream waits on the chip for the one that failed, and its own result is shown."""
+    event, other = torch.Event(device=t.device), torch.Stream(device=t.device)
+    event.record(torch.accelerator.current_stream(t.device))
+    other.wait_event(event)
+    with other:
+        return (t + 1).cpu()
+
+
+def on_a_third_stream(t):
+    event, between = torch.Event(device=t.device), torch.Stream(device=t.device)
+    event.record(torch.accelerator.current_stream(t.device))
+    between.wait_event(event)
+    with between:
+        return on_another_stream(t + 1)
+
+
 SHOW = {
+    "event": through_an_event,
+    "another_stream": on_another_stream,
+    "third_stream": on_a_third_stream,
     "cpu": lambda t: t.cpu(),
     "item": lambda t: t.flatten()[0].item(),
     "tolist": lambda t: t.tolist(),

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "core/event.h"
+#include "core/exit.h"
 #include "core/fork_guard.h"
 #include "core/log.h"
 
@@ -123,7 +124,10 @@ bool start_locked(Service& s) {
     log(kLogWarn, "the service thread could not be started ({}); the host waits itself", e.what());
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (s.started) std::atexit(end_at_exit);
+  if (s.started) {
+    std::atexit(end_at_exit);
+    rest_before_exit(true);                 // queues may wait for signals that only this thread gives
+  }
   return s.started;
 }
 

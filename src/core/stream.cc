@@ -394,6 +394,14 @@ bool Stream::ended_well_already() {
   return answer == FLHAL_OK;
 }
 
+bool Stream::rests() {
+  if (!asynchronous || device->lost() || known_reached(sequence_.load(std::memory_order_acquire))) return true;
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return false;
+  TrySerial serial(*device->plugin);
+  return serial.entered() && (handle == nullptr || plugin_call(device->plugin->table.stream_query, handle) != FLHAL_NOT_READY);
+}
+
 Status Stream::wait_for(uint64_t sequence) {
   if (!asynchronous && !known_reached(sequence)) worker_->wait(sequence);
   if (asynchronous && !known_reached(sequence) && !device->lost() && ended_well_already()) {

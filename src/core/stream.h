@@ -124,6 +124,7 @@ class Stream {
   void progress();                          // asks the plugin about the marks; never blocks
   Status wait_for(uint64_t sequence);       // host waits
   Status query();
+  bool rests();                             // nothing is queued or running, or the device is lost; never blocks, touches no state
   Status synchronize();
   void poison(flhal_status code, std::string text, uint64_t sequence);
   void poison(flhal_status code, std::string text) { poison(code, std::move(text), here().sequence); }
@@ -219,6 +220,7 @@ inline flhal_stream* handle_of(Stream* s) { return reinterpret_cast<flhal_stream
 Result<Stream*> make_stream(Device* device, int32_t priority);
 Status release_stream(Stream* stream);      // drops a reference; work in flight ends by itself
 Status synchronize_device(Device* device);  // all streams; the first failure
+Stream* first_busy_stream();                // of those with queues of their own: one that does not rest, else nullptr
 void follow_async_level();                  // every stream of every device; after a change of the setting
 void end_workers(Device* device);           // finishes what they have, also on a lost device, where it is skipped
 // Waits for all streams (not on a lost device), destroys the plugin's streams and events. Before device_close.

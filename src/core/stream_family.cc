@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "core/event.h"
+#include "core/exit.h"
 #include "core/fork_guard.h"
 #include "core/worker.h"
 
@@ -75,6 +76,7 @@ Result<Stream*> make_stream(Device* device, int32_t priority) {
     family->n_plugin_streams.fetch_add(1, std::memory_order_relaxed);
   }
   auto* stream = new Stream(device, id, handle);
+  if (stream->asynchronous) rest_before_exit();
   stream->priority = priority;
   stream->cache_slot.store(uint32_t(id % kCacheSlots), std::memory_order_relaxed);
   {
@@ -86,6 +88,16 @@ Result<Stream*> make_stream(Device* device, int32_t priority) {
   std::lock_guard turn(g_workers_turn_mutex);
   stream->follow_level();
   return stream;
+}
+
+Stream* first_busy_stream() {
+  std::lock_guard lock(g_families_mutex);
+  for (auto& [device, family] : families()) {
+    std::lock_guard of_device(family->mutex);
+    for (Stream* stream : family->streams)
+      if (!stream->rests()) return stream;
+  }
+  return nullptr;
 }
 
 void follow_async_level() {

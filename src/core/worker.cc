@@ -13,6 +13,7 @@
 #include <cstdlib>
 
 #include "core/caller_threads.h"
+#include "core/exit.h"
 #include "core/fork_guard.h"
 
 namespace flhal {
@@ -38,15 +39,6 @@ inline void relax() {
 #else
   std::this_thread::yield();
 #endif
-}
-
-uint64_t libraries_loaded() {
-  uint64_t n = 0;
-  dl_iterate_phdr([](dl_phdr_info* info, size_t, void* out) {
-    *static_cast<uint64_t*>(out) = info->dlpi_adds;
-    return 1;
-  }, &n);
-  return n;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <new>
 #include <unordered_set>
 
+#include "core/exit.h"
 #include "core/worker.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/reasons.h"
@@ -119,6 +120,7 @@ Result<AppModule*> AppModule::load(Device* device, const char* dialect, const vo
     if (answer == FLHAL_E_BUILD && log[0]) return fail(FLHAL_E_BUILD, "{}; build log:\n{}", last_error_text(), log.data());
     return failure;
   }
+  rest_before_exit();
   auto* module = new AppModule;
   module->device = device;
   module->handle = handle;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/exit.h"
 #include "core/log.h"
 #include "dispatch/chip_faults.h"
 #include "dispatch/dispatch.h"
@@ -79,6 +80,7 @@ bool load(Device* device, Modules& m) {
   source.build_log_capacity = sizeof log;
   Plugin& plugin = *device->plugin;
   flhal_status answer = load_module(plugin, device, source, &m.module);
+  rest_before_exit();
   if (answer == FLHAL_OK && m.module) return true;
   Status failure = plugin_answer(plugin, "module_load", answer);
   m.failed = true;

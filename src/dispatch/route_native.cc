@@ -4,6 +4,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "core/exit.h"
 #include "core/worker.h"
 #include "dispatch/dispatch.h"
 #include "dispatch/opset/opset.h"
@@ -120,6 +121,7 @@ Plan* make_native_plan(const PreparedCall& p, Refusal& why) {
     FLHAL_DECLINE_UNLESS(false, PLUGIN_FAILED, answer < 0 ? last_error_text() : "no plan was given");
   }
   workers_outlive_new_libraries();
+  rest_before_exit();
   auto* plan = new NativePlan;
   plan->handle = handle;
   plan->workspace_bytes = info.workspace_bytes;

@@ -23,6 +23,33 @@ TEST_CASE("worker: a process ends with calls queued", "[worker][exit]") {
   }
 }
 
+// Goal: no driver is torn down under its running work. Method: a handler that runs after flhal's asks the stream.
+TEST_CASE("exit: a process ends when the chips' own queues rest", "[worker][exit]") {
+  for (const char* how : {"return", "exit"}) {
+    CAPTURE(how);
+    TestWorld world;
+    world.add_plugin("mock");
+    world.mock("chips=a,delay_ms=2");
+    ProcessResult r = world.run({helper("exit_with_work"), how});
+    INFO(r.describe());
+    CHECK(r.ok());
+    CHECK_THAT(r.out, Contains("queued 200, not ready"));
+    if (std::string(how) == "return") CHECK_THAT(r.out, Contains("at the end: ready"));
+  }
+}
+
+// Work that never ends keeps no process: after the limit it ends, with its own status and with what it printed.
+TEST_CASE("exit: a chip that hangs does not keep the process", "[worker][exit]") {
+  TestWorld world;
+  world.add_plugin("mock");
+  world.mock("chips=a,delay_ms=60000");
+  ProcessResult r = world.run({helper("exit_with_work"), "status"});
+  INFO(r.describe());
+  CHECK(r.exit_code == 7);
+  CHECK_THAT(r.out, Contains("queued 200, not ready") && Contains("not flushed by the program"));
+  CHECK_THAT(r.err, Contains("of chip_a has not finished in the 10 s since exit() was called"));
+}
+
 TEST_CASE("slot_watch: a slot that does not return is named once, with plugin and device", "[core][service]") {
   TestWorld world;
   world.add_plugin("mock");

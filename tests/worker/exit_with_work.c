@@ -1,6 +1,6 @@
 /* tests/worker/exit_with_work.c: queues slow calls on the first device's default stream at async level 2, prints how many,
- * and ends as its argument says: "return" from main, "exit" while a second thread goes on calling, "shutdown". With "one" it
- * makes one call and waits for it. */
+ * and ends as its argument says: "return" from main, "exit" while a second thread goes on calling, "shutdown", "status" by
+ * exit(7). With "one" it makes one call and waits for it. Of "return" it then prints whether the stream was ready at the end. */
 #include <flhal/flhal.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -26,11 +26,17 @@ static void* keep_calling(void* unused) {
   return NULL;
 }
 
+/* Registered before flhal's handlers, so it runs after them. */
+static void at_the_end(void) {
+  printf("at the end: %s\n", flhal_stream_query(g_stream) == FLHAL_OK ? "ready" : "not ready");
+}
+
 int main(int argc, char** argv) {
   const char* how = argc > 1 ? argv[1] : "return";
   unsigned char byte = 0;
   pthread_t thread;
   int i;
+  if (!strcmp(how, "return")) atexit(at_the_end);
   must(flhal_config_set("async_level", "2"), "async_level");
   g_stream = flhal_stream_default(flhal_device_at(0));
   must(g_stream ? FLHAL_OK : FLHAL_E_NOT_FOUND, "stream");
@@ -49,6 +55,9 @@ int main(int argc, char** argv) {
   } else if (!strcmp(how, "exit")) {
     if (pthread_create(&thread, NULL, keep_calling, NULL) != 0) return 3;
     exit(0);
+  } else if (!strcmp(how, "status")) {
+    printf("not flushed by the program\n");
+    exit(7);
   }
   return 0;
 }

@@ -222,6 +222,8 @@ PyObject* py_clear_errors(PyObject*, PyObject* argument) {
   return guarded([&] { clear_errors(static_cast<c10::DeviceIndex>(index)); }) ? none() : nullptr;
 }
 
+PyObject* py_any_stream_busy(PyObject*, PyObject*) { return PyBool_FromLong(any_stream_busy()); }
+
 PyObject* py_synchronize(PyObject*, PyObject* argument) {
   TORCH_FL_INDEX(index);
   return guarded([&] { check(flhal_device_synchronize(device_handle(static_cast<c10::DeviceIndex>(index))), "synchronize"); })
@@ -425,6 +427,7 @@ PyMethodDef kMethods[] = {
     {"clear_errors", py_clear_errors, METH_O, nullptr},
     {"reset_device", py_reset_device, METH_O, nullptr},
     {"synchronize", py_synchronize, METH_O, nullptr},
+    {"any_stream_busy", py_any_stream_busy, METH_NOARGS, nullptr},
     {"host_visible", py_host_visible, METH_O, nullptr},
     {"device_info", py_device_info, METH_O, nullptr},
     {"memory_stats", py_memory_stats, METH_O, nullptr},

@@ -85,6 +85,15 @@ c10::DeviceIndex checked_index(c10::Device device) {
   return device.index();
 }
 
+// Once a process, when it first needs a default. Data would otherwise land on another chip than the user chose, without a word.
+static void warn_of_missing_choice(const std::string& name) {
+  flhal_device_info info{};
+  info.struct_size = sizeof info;
+  check(flhal_device_get_info(device_handle(0), &info), "flhal_device_get_info");
+  TORCH_WARN("torch_fl: '", name, "', which `torch-fl activate` keeps as the default device, is not there; '", info.name,
+             "' is used. `torch-fl scan` shows why, `torch-fl activate --clear` forgets the choice");
+}
+
 c10::DeviceIndex default_device() {
   int chosen = g_default.load(std::memory_order_acquire);
   if (__builtin_expect(chosen >= 0, 1)) return static_cast<c10::DeviceIndex>(chosen);
@@ -92,17 +101,19 @@ c10::DeviceIndex default_device() {
   const std::string named = config_text("device");
   uint32_t found = 0;
   if (!named.empty()) {
-    check(flhal_device_find(named.c_str(), &found), "flhal_device_find");
+    TORCH_CHECK(flhal_device_find(named.c_str(), &found) == FLHAL_OK, "TORCH_FL_DEVICE='", named, "': ", last_error_text());
   } else {
     std::vector<std::string> candidates;
     {
       std::lock_guard lock(g_mutex);
       candidates = g_candidates;
     }
+    bool there = candidates.empty();
     for (const auto& name : candidates) {
-      if (flhal_device_find(name.c_str(), &found) == FLHAL_OK) break;
+      if ((there = flhal_device_find(name.c_str(), &found) == FLHAL_OK)) break;
       found = 0;
     }
+    if (!there) warn_of_missing_choice(candidates.back());
   }
   int unset = -1;
   g_default.compare_exchange_strong(unset, static_cast<int>(found), std::memory_order_acq_rel);
@@ -194,6 +205,21 @@ c10::StreamId next_pool_stream(c10::DeviceIndex index, int priority) {
 
 bool device_opened(c10::DeviceIndex index) noexcept {
   return static_cast<unsigned>(index) < kMaxDevices && g_opened[index].load(std::memory_order_relaxed);
+}
+
+bool any_stream_busy() noexcept {
+  const int n = device_count();
+  for (int index = 0; index < n; ++index) {
+    if (!device_opened(static_cast<c10::DeviceIndex>(index))) continue;
+    flhal_device* device = flhal_device_at(static_cast<uint32_t>(index));
+    flhal_stream* main = device ? flhal_stream_default(device) : nullptr;
+    if (main && flhal_stream_query(main) == FLHAL_NOT_READY) return true;
+    for (auto& slot : g_pools[index].streams) {
+      flhal_stream* stream = slot.load(std::memory_order_acquire);
+      if (stream && flhal_stream_query(stream) == FLHAL_NOT_READY) return true;
+    }
+  }
+  return false;
 }
 
 void reset_device(c10::DeviceIndex index) {

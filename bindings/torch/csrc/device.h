@@ -58,6 +58,7 @@ void set_current_stream(c10::DeviceIndex index, c10::StreamId id);
 flhal_stream* stream_of(c10::DeviceIndex index, c10::StreamId id);
 c10::StreamId next_pool_stream(c10::DeviceIndex index, int priority);   // makes it the first time round
 bool device_opened(c10::DeviceIndex index) noexcept;
+bool any_stream_busy() noexcept;                  // of those that this process opened; never blocks, lost and failed ones rest
 void reset_device(c10::DeviceIndex index);                    // after DEVICE_LOST; all streams start anew
 void clear_errors(c10::DeviceIndex index);                    // after a failed operator: its streams; after a loss: reset_device
 

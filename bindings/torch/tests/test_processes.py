@@ -61,6 +61,24 @@ def test_exit_with_live_tensors_and_threads(fresh, how):
     ).ok()
 
 
+@pytest.mark.plugins("mock", "opencl")
+def test_the_interpreter_ends_when_queued_work_has(fresh, plugin, tmp_path):
+    # opencl: nothing is cached, so the driver compiles in its own thread when the last line has run.
+    r = fresh(
+        """
+        import atexit
+        late = lambda: print("at the end", torch_fl._C.any_stream_busy())
+        atexit.register(late)
+        import torch, torch_fl
+        with torch.autocast('fl_device', dtype=torch.bfloat16):
+            y = torch.ones(2, 2, device='fl_device') @ torch.ones(2, 2, device='fl_device')
+        print("last line", torch_fl._C.any_stream_busy())
+        """,
+        env={"FLHAL_MOCK": "delay_ms=50", "XDG_CACHE_HOME": str(tmp_path / "cache"), "POCL_CACHE_DIR": str(tmp_path / "pocl")},
+    ).ok()
+    assert r.out.splitlines() == ["last line True", "at the end False"]
+
+
 def test_exit_while_an_exception_holds_tensors(fresh):
     r = fresh("import torch, torch_fl\nx = torch.ones(3, device='fl_device')\nraise KeyError('end')")
     assert r.code == 1 and "KeyError" in r.err and "Segmentation" not in r.err

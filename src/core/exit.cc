@@ -1,0 +1,67 @@
+// src/core/exit.cc: waits, when the process ends, for what the queues of plugins still run.
+//
+// Idea: one handler of exit(). It asks every queue whether it rests, and never blocks in a plugin. A queue that does not come to
+// rest (a hung chip) is not waited for for ever: then the process ends on the spot, with its exit status and flushed files, but
+// without the destructors of libraries under which work still runs.
+// Threads: the handler runs in the thread that calls exit(); others may still be submitting.
+#include "core/exit.h"
+
+#include <link.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+#include "core/event.h"
+#include "core/fork_guard.h"
+#include "core/log.h"
+
+namespace flhal {
+
+uint64_t libraries_loaded() {
+  uint64_t n = 0;
+  dl_iterate_phdr([](dl_phdr_info* info, size_t, void* out) {
+    *static_cast<uint64_t*>(out) = info->dlpi_adds;
+    return 1;
+  }, &n);
+  return n;
+}
+
+namespace {
+
+constexpr auto kLongest = std::chrono::seconds(10), kSilent = std::chrono::seconds(2);
+
+void rest(int exit_status, void*) {
+  using Clock = std::chrono::steady_clock;
+  if (forked()) return;
+  bool told = false;
+  for (const auto began = Clock::now();;) {
+    Stream* busy = first_busy_stream();
+    if (busy == nullptr) return;
+    const auto waited = Clock::now() - began;
+    if (!told && waited > kSilent) {
+      told = true;
+      log(kLogInfo, "the process ends when stream {} of {} has finished what is queued", busy->id, busy->device->name);
+    }
+    if (waited > kLongest) {
+      log(kLogWarn, "stream {} of {} has not finished in the {} s since exit() was called; the process ends without the driver's own end",
+          busy->id, busy->device->name, kLongest.count());
+      std::fflush(nullptr);
+      _exit(exit_status);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+}  // namespace
+
+void rest_before_exit(bool first) {
+  static std::atomic<uint64_t> registered{0};
+  const uint64_t now = libraries_loaded();
+  if (registered.exchange(now) != now || first) on_exit(rest, nullptr);
+}
+
+}  // namespace flhal

@@ -21,7 +21,7 @@ static inline void for_each_chip(void (*run)(flhal_device* device, const flhal_d
     must(flhal_device_get_info(flhal_device_at(i), &info), "flhal_device_get_info");
     run(flhal_device_at(i), &info);
   }
-  must(flhal_device_count() > 0 ? FLHAL_OK : FLHAL_E_NOT_FOUND, "flhal_device_count");
+  must(flhal_device_count() > 0 ? FLHAL_OK : flhal_last_error(NULL, 0, NULL), "flhal_device_count");
 }
 
 #endif

@@ -42,7 +42,7 @@ static void run(flhal_device* device, const flhal_device_info* info) {
   flhal_module* module;
   flhal_function* function;
   flhal_stream* stream = flhal_stream_default(device);
-  must(stream ? FLHAL_OK : FLHAL_E_NOT_FOUND, "flhal_stream_default");
+  must(stream ? FLHAL_OK : flhal_last_error(NULL, 0, NULL), "flhal_stream_default");
   must(flhal_module_load(device, kCode[k].dialect, kCode[k].data, kCode[k].bytes, "", &module), "flhal_module_load");
   must(flhal_function_get(module, "saxpy", &function), "flhal_function_get");
   float x[N], y[N];

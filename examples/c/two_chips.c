@@ -14,7 +14,7 @@ static void times_two(flhal_stream* stream, flhal_addr x) {
 
 int main(void) {
   const uint32_t found = flhal_device_count(), chips = found < MOST ? found : MOST;
-  must(found > 0 ? FLHAL_OK : FLHAL_E_NOT_FOUND, "flhal_device_count");
+  must(found > 0 ? FLHAL_OK : flhal_last_error(NULL, 0, NULL), "flhal_device_count");
   float values[N];
   for (int i = 0; i < N; ++i) values[i] = (float)i;
   flhal_addr at[MOST];
@@ -25,7 +25,7 @@ int main(void) {
     flhal_device_info info = {.struct_size = sizeof info};
     must(flhal_device_get_info(flhal_device_at(i), &info), "flhal_device_get_info");
     stream[i] = flhal_stream_default(flhal_device_at(i));
-    must(stream[i] ? FLHAL_OK : FLHAL_E_NOT_FOUND, "flhal_stream_default");
+    must(stream[i] ? FLHAL_OK : flhal_last_error(NULL, 0, NULL), "flhal_stream_default");
     must(flhal_alloc(stream[i], sizeof values, &at[i]), "flhal_alloc");
     const flhal_addr from = i == 0 ? (flhal_addr)(uintptr_t)values : at[i - 1];
     if (i > 0) must(flhal_event_wait(done, stream[i]), "flhal_event_wait");   /* an event belongs to no chip */

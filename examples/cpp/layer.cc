@@ -79,7 +79,7 @@ void run(flhal_stream* stream, uint32_t op, std::initializer_list<flhal_tensor> 
 
 void layer(flhal_device* device, const flhal_device_info& info) {
   flhal_stream* stream = flhal_stream_default(device);
-  if (!stream) must(FLHAL_E_NOT_FOUND, "flhal_stream_default");
+  if (!stream) must(flhal_last_error(nullptr, 0, nullptr), "flhal_stream_default");
   const std::vector<float> x = {1, 2, 3, 4}, w = {1, 0, -1, 2, 1, -2}, b = {-9, 0.5f, 1};
   Tensor at_x(stream, {2, 2}, x), at_w(stream, {2, 3}, w), at_b(stream, {3}, b), y(stream, {2, 3});
   run(stream, FLHAL_OP_MATMUL, {y.operand(), at_x.operand(), at_w.operand(), at_b.operand()});   // the row b is added to each row
@@ -99,7 +99,7 @@ int main() {
       must(flhal_device_get_info(flhal_device_at(i), &info), "flhal_device_get_info");
       layer(flhal_device_at(i), info);
     }
-    if (flhal_device_count() == 0) must(FLHAL_E_NOT_FOUND, "flhal_device_count");
+    if (flhal_device_count() == 0) must(flhal_last_error(nullptr, 0, nullptr), "flhal_device_count");
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

@@ -86,7 +86,7 @@ std::string LoadReport::not_found_text() const {
     if (line.level == "error") text += fmt::format("\n{}{}{}", line.reason, line.remedy.empty() ? "" : "; ", line.remedy);
   text += "\nsearched:" + (searched.empty() ? " no place at all" : searched);
   text += "\nto do: install a plugin (pip install torch-fl-plugin-host for this machine's processor), or name one: "
-          "FLHAL_ADD_PLUGIN_FILES=/path/to/libflhal_plugin_<id>.so; flhal-info shows what was found";
+          "FLHAL_ADD_PLUGIN_FILES=/path/to/libflhal_plugin_<id>.so; `torch-fl scan`, or flhal-info of the SDK, shows what was found";
   return text;
 }
 

@@ -87,6 +87,42 @@ def test_activate_refuses_in_words(command, plugin, tmp_path):
     assert blocked.returncode == 2 and "the choice cannot be kept" in blocked.stderr and "TORCH_FL_DEVICE" in blocked.stderr
 
 
+@pytest.mark.plugins("mock")
+def test_activate_takes_the_bare_name_and_one_choice_only(command):
+    assert command("activate", "chip_b").stdout.startswith("chip_b is the default device of later processes")
+    assert command("scan").stdout.splitlines()[-1].startswith("Default: chip_b, kept by `torch-fl activate`")
+    for words in (["chip_a", "--clear"], ["chip_a", "--device", "chip_b"], [""], ["--device", ""]):
+        done = command("activate", *words)
+        assert done.returncode == 2 and "say one of NAME, --device NAME and --clear" in done.stderr, words
+    assert command("scan").stdout.splitlines()[-1].startswith("Default: chip_b, ")
+
+
+@pytest.mark.plugins("mock")
+def test_a_kept_chip_that_is_gone_is_told_by_scan_and_by_the_first_use(command, fresh, tmp_path):
+    assert command("activate", "chip_b").returncode == 0
+    gone = {"TORCH_FL_VISIBLE_DEVICES": "chip_a"}
+    default = command("scan", env=gone).stdout.splitlines()[-1]
+    assert default.startswith("Default: chip_a, ") and "chip_b, which `torch-fl activate` keeps, is not there" in default
+    env = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
+    script = "import torch, torch_fl; a = [torch.empty(1, device='fl_device').device for _ in range(2)]; print(a[1], torch_fl.current_device())"
+    done = fresh(script, env={**env, **gone}).ok()
+    assert done.out.split() == ["fl_device:0", "chip_a"]
+    assert done.err.count("'chip_b', which `torch-fl activate` keeps as the default device, is not there; 'chip_a' is used") == 1, done.err
+    quiet = fresh(script, env=env).ok()
+    assert quiet.out.split() == ["fl_device:1", "chip_b"] and "keeps" not in quiet.err
+    # The same chip under another name is the same chip: it is kept by uuid.
+    kept = tmp_path / "config" / "flhal" / "device.json"
+    kept.write_text(json.dumps({**json.loads(kept.read_text()), "name": "chip_x"}))
+    assert command("scan").stdout.splitlines()[-1].startswith("Default: chip_b, kept by")
+    renamed = fresh(script, env=env).ok()
+    assert renamed.out.split() == ["fl_device:1", "chip_b"] and "keeps" not in renamed.err
+
+
+def test_a_wrong_device_variable_is_named_in_its_error(fresh):
+    done = fresh("import torch, torch_fl; torch.empty(1, device='fl_device')", env={"TORCH_FL_DEVICE": "chip_z"})
+    assert "TORCH_FL_DEVICE='chip_z': " in done.err and "the devices are" in done.err, done.err
+
+
 def test_doctor_shows_versions_and_that_they_meet(command, plugin):
     import torch
 

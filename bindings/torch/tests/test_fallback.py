@@ -233,6 +233,24 @@ def entries(report):
     return found.get("operators", found.get("ops", found)) if isinstance(found, dict) else found
 
 
+@pytest.mark.parametrize("name", ["torch.topk", "x.y.nonsense", "topk.nonsense", "aten::topk.nonsense", "nonsense", "aten::", ""])
+def test_a_policy_for_an_operator_that_does_not_exist_is_refused(dev, name):
+    with pytest.raises(ValueError, match="there is no operator"):
+        torch_fl.fallback("strict", op=name)
+
+
+@pytest.mark.parametrize("name", ["linalg_svd", "aten::linalg_inv", "linalg_svd.default", torch.ops.aten.linalg_svd, torch.ops.aten.linalg_svd.U])
+def test_a_policy_for_an_operator_that_no_device_sees_is_refused(dev, name):
+    with pytest.raises(ValueError, match="never comes to a device as such"):
+        torch_fl.fallback("strict", op=name)
+
+
+@pytest.mark.parametrize("name", ["topk", "aten::topk", "aten::topk.values", "_linalg_svd", "conv2d", "aten::softplus", torch.ops.aten.topk.values])
+def test_a_policy_takes_the_names_of_the_report(dev, name):
+    with torch_fl.fallback("strict", op=name):
+        pass
+
+
 def test_FALL_06_report_says_what_fell_back(dev, report):
     x = X.to(dev)
     for _ in range(3):

@@ -85,6 +85,15 @@ def test_only_activations_move_once_weights_have(dev):
     assert {r["scope"] for r in rows.values()} == {"place(Linear, 'chip_b')"}
 
 
+def test_the_report_tells_weights_that_a_placement_moved(dev):
+    model = net().to(A)
+    torch_fl.reset()
+    torch_fl.place(model, "chip_b")
+    rows = torch_fl.get_fallback_report()["moves"]
+    assert [(r["scope"], r["from"], r["to"]) for r in rows] == [("place(Sequential, 'chip_b')", "chip_a", "chip_b")]
+    assert rows[0]["bytes"] == sum(t.numel() * t.element_size() for t in (*model.parameters(), *model.buffers()))
+
+
 @pytest.mark.parametrize("order", ["inner first", "outer first"])
 def test_nested_places_keep_their_own_chip(dev, order):
     model = net().to(A)

@@ -200,8 +200,12 @@ def place(module, device, outputs="return"):
     placed = module.__dict__.get(_KEY)
     parts = dict(_parts(module))
     homes = placed.homes if placed else {name: _device_of_part(part) for name, part in parts.items()}
-    for part in parts.values():
-        _send(part, chip.torch_device)
+    outer = _C.scope_enter(f"place({type(module).__name__}, '{chip.name}')")   # the report tells these bytes from what the user moves
+    try:
+        for part in parts.values():
+            _send(part, chip.torch_device)
+    finally:
+        _C.scope_leave(outer)
     if placed:
         placed.chip, placed.outputs = chip.name, outputs
     else:

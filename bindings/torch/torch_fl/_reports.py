@@ -63,25 +63,60 @@ def overloads_of(op):
     import torch
 
     if isinstance(op, torch._ops.OpOverload):
-        return [op._schema.name + ("" if op._overloadname == "default" else "." + op._overloadname)]
+        return _that_reach_a_device(op, [op])
     if isinstance(op, torch._ops.OpOverloadPacket):
-        packet = op
-        qualified = op._qualified_op_name
+        packet, qualified = op, op._qualified_op_name
     elif not isinstance(op, str):
         raise TypeError(f"torch_fl: expected an operator's name like 'aten::softplus', or one of torch.ops, got {op!r}")
     else:
         qualified = op if "::" in op else "aten::" + op
         namespace, _, name = qualified.partition("::")
-        if "." in name:
-            return [qualified]
-        packet = getattr(getattr(torch.ops, namespace), name, None)
-        if "::" not in op and (packet is not None or op in _library_ops()):
-            return [op]
+        base, dot, overload = name.partition(".")
+        packet = _packet(namespace, base)
+        if dot:
+            chosen = getattr(packet, overload, None) if overload in (packet.overloads() if packet else ()) else None
+            if chosen is None:
+                raise ValueError(f"torch_fl: there is no operator {op!r}; name it as the fallback report does, e.g. 'aten::softplus'"
+                                 + (f", or one of {', '.join(map(_name_of, _overloads(packet)))}" if packet else ""))
+            return _that_reach_a_device(op, [chosen])
         if packet is None:
+            if "::" not in op and op in _library_ops():
+                return [op]
             raise ValueError(f"torch_fl: there is no operator {op!r}; name it as the fallback report does, e.g. 'aten::softplus'")
-    names = [qualified + ("" if o == "default" else "." + o) for o in packet.overloads()]
     bare = qualified.partition("::")[2]
-    return names + ([bare] if qualified.startswith("aten::") and bare in _library_ops() else [])
+    library = [bare] if qualified.startswith("aten::") and bare in _library_ops() else []
+    names = [_name_of(overload) for overload in _overloads(packet)] if library else _that_reach_a_device(op, _overloads(packet))
+    return [op] if isinstance(op, str) and "::" not in op else names + library
+
+
+def _packet(namespace, base):
+    """torch.ops.<namespace>.<base>, or None."""
+    import torch
+
+    packet = getattr(getattr(torch.ops, namespace), base, None)
+    return packet if isinstance(packet, torch._ops.OpOverloadPacket) else None
+
+
+def _overloads(packet):
+    return [getattr(packet, name) for name in packet.overloads()]
+
+
+def _name_of(overload):
+    """As the reports write it: 'aten::relu', 'aten::relu.out'."""
+    return overload._schema.name + ("" if overload._overloadname == "default" else "." + overload._overloadname)
+
+
+def _that_reach_a_device(asked, overloads):
+    """The overloads' names. ValueError when every one is made of other operators by PyTorch, above the device: a policy for it would
+    never be asked."""
+    import torch
+
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    names = [_name_of(overload) for overload in overloads]
+    if names and all(has(name, "CompositeImplicitAutograd") and not has(name, "PrivateUse1") for name in names):
+        raise ValueError(f"torch_fl: {asked!r} never comes to a device as such, PyTorch makes it of other operators; name those, as the "
+                         "fallback report shows them")
+    return names
 
 
 class fallback(contextlib.ContextDecorator):  # noqa: N801: used like a function

@@ -16,12 +16,14 @@ def choice_module():
 
 
 @click.command()
+@click.argument("chip", required=False, metavar="[NAME]")
 @click.option("--device", "name", help="a name of `torch-fl scan`, e.g. chip_a, chip_a:1, plugin/chip_a or uuid:...")
 @click.option("--clear", is_flag=True, help="forget the choice: the first chip of the scan is the default again")
-def activate(name: str | None, clear: bool) -> None:
+def activate(chip: str | None, name: str | None, clear: bool) -> None:
     """Makes a chip the default of later processes (TORCH_FL_DEVICE overrides it)."""
-    if bool(name) == clear:
-        raise click.UsageError("say --device NAME, or --clear")
+    if (chip is not None) + (name is not None) + clear != 1 or not (chip or name or clear):
+        raise click.UsageError("say one of NAME, --device NAME and --clear")
+    name = chip or name
     choice = choice_module()
     if clear:
         try:

@@ -40,8 +40,8 @@ def examine() -> dict:
           f"pip install 'torch=={minors[-1]}.*'" if minors else "pip install --force-reinstall torch-fl")
 
     adapter = installed("torch-fl")
-    check("adapter", f"torch-fl {adapter}" if adapter else "torch-fl is no installed package", f"python {platform.python_version()}",
-          True, "")
+    check("adapter", (f"torch-fl {adapter}" if adapter else "torch-fl is no installed package") + f", python {platform.python_version()}",
+          "installed", True, "")
     versions = {"torch": torch, "torch-fl": adapter, "python": platform.python_version(),
                 "adapter_for_torch": minors}
     plugins = []

@@ -38,15 +38,20 @@ def default_line(found: dict) -> str:
 
 
 def default_choice(devices: list) -> dict:
-    """{"name": ..., "why": ...}; the same order of precedence as in the library: environment, kept choice, first of the list."""
+    """{"name": ..., "why": ...}; the library's order: environment, kept choice (by uuid, then by name), first of the list."""
     for variable in ("FLHAL_DEVICE", "TORCH_FL_DEVICE"):
         if os.environ.get(variable):
             return {"name": os.environ[variable], "why": f"chosen by {variable}"}
-    kept = choice_module().kept()
-    if kept and any(device["name"] == kept["name"] for device in devices):
-        return {"name": kept["name"], "why": "kept by `torch-fl activate`; --clear forgets it"}
     if not devices:
         return {"name": "", "why": "there is none"}
+    kept = choice_module().kept()
+    if kept:
+        chip = next((d for d in devices if d.get("uuid") and d["uuid"] == kept.get("uuid")), None) or next(
+            (d for d in devices if d["name"] == kept["name"]), None)
+        if chip:
+            return {"name": chip["name"], "why": "kept by `torch-fl activate`; --clear forgets it"}
+        return {"name": devices[0]["name"], "why": f"the first of the list, for {kept['name']}, which `torch-fl activate` keeps, is not there; "
+                                                   "`torch-fl activate --clear` forgets it"}
     if os.environ.get("FLHAL_VISIBLE_DEVICES") or os.environ.get("TORCH_FL_VISIBLE_DEVICES"):
         return {"name": devices[0]["name"], "why": "the first of the visible devices"}
     return {"name": devices[0]["name"], "why": f"the first of class {devices[0]['class']} (accelerators go first, then gpus, hosts, "
@@ -94,7 +99,8 @@ def print_scan(found: dict, console: Console) -> None:
         line("\nSearched:")
         for place in found["load"]["places"]:
             line(f"  {place['path']}  ({place['named_by']}: {place['status']}, {place['found']} found)")
-        line("Install a plugin, e.g. pip install torch-fl-plugin-host, or name one: TORCH_FL_PLUGIN_PATH=/folder")
+        if not any(plugin["status"] == "loaded" for plugin in found["load"]["plugins"]):
+            line("Install a plugin, e.g. pip install torch-fl-plugin-host, or name one: TORCH_FL_PLUGIN_PATH=/folder")
 
 
 @click.command()

@@ -5,7 +5,8 @@
 //   2. a new slab, if the limit and the plugin allow
 //   3. wait for everything that pending frees wait for, empty the thread caches, ask caches above the pool to give back
 //   4. return slabs without a live block to the plugin and take one of the exact size
-//   5. FLHAL_E_OUT_OF_MEMORY with figures and remedy
+//   5. for a small block, whole granules: a span of its class may be larger than what is left
+//   6. FLHAL_E_OUT_OF_MEMORY with figures and remedy
 // Locks: plugins are called without mutex_; grow_mutex_ keeps threads from growing side by side.
 #include <sys/mman.h>
 
@@ -277,6 +278,17 @@ Result<uint64_t> BlockPool::climb_ladder(Arena* arena, const Request& request) {
   grown = grow(arena, request, &address);
   if (grown == Grown::kYes) return address;
   if (grown == Grown::kFailed) return Status(last_error_code());
+  if (request.size_class != kNoClass) {
+    const Request whole{request.bytes, kNoClass, (request.bytes + kGranule - 1) >> kGranuleShift};
+    {
+      std::lock_guard lock(mutex_);
+      absorb_locked(arena);
+    }
+    if ((address = attempt(arena, whole))) return address;
+    grown = grow(arena, whole, &address);
+    if (grown == Grown::kYes) return address;
+    if (grown == Grown::kFailed) return Status(last_error_code());
+  }
   return out_of_memory(request);
 }
 

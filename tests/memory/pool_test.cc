@@ -128,6 +128,23 @@ TEST_CASE("pool: the limit is a ceiling that can be changed while running", "[me
   REQUIRE_OK(pool_free(b));
 }
 
+TEST_CASE("pool: small blocks are found on a small chip, whatever span their class would like", "[memory][pool]") {
+  TinyDevice d("small_chip", 0, 512 << 10);
+  REQUIRE_OK(config_set("memory_pool_size@small_chip", "100%"));
+  std::vector<uint64_t> blocks;
+  for (uint64_t bytes : {200, 1000, 5000, 6000, 10000}) {     // spans of their classes: twice 64 KiB and three times 256 KiB
+    INFO(bytes << " bytes");
+    blocks.push_back(d.alloc(bytes));
+    REQUIRE(blocks.back());
+  }
+  REQUIRE_OK(d.pool()->check());
+  for (uint64_t block : blocks) REQUIRE_OK(pool_free(block));
+  uint64_t all = d.alloc(512 << 10);                          // nothing of it is lost afterwards
+  CHECK(all);
+  REQUIRE_OK(pool_free(all));
+  REQUIRE_OK(d.pool()->check());
+}
+
 TEST_CASE("MEM-02 pool: out of memory with plenty reserved names every figure and leaves the process usable", "[memory][pool][MEM-02]") {
   TinyDevice d("fragmented", 0, 16 << 20);
   REQUIRE_OK(config_set("memory_pool_size@fragmented", "100%"));

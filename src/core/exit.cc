@@ -32,27 +32,24 @@ uint64_t libraries_loaded() {
 
 namespace {
 
-constexpr auto kLongest = std::chrono::seconds(10), kSilent = std::chrono::seconds(2);
+constexpr auto kLongest = std::chrono::seconds(10);
+constexpr auto kLongestWhileFed = std::chrono::seconds(1);   // another thread goes on submitting: that need not end at all
 
 void rest(int exit_status, void*) {
   using Clock = std::chrono::steady_clock;
   if (forked()) return;
-  bool told = false;
-  for (const auto began = Clock::now();;) {
-    Stream* busy = first_busy_stream();
+  const auto began = Clock::now();
+  uint64_t submitted_before, submitted;
+  if (first_busy_stream(&submitted_before) == nullptr) return;
+  for (;; std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
+    Stream* busy = first_busy_stream(&submitted);
     if (busy == nullptr) return;
-    const auto waited = Clock::now() - began;
-    if (!told && waited > kSilent) {
-      told = true;
-      log(kLogInfo, "the process ends when stream {} of {} has finished what is queued", busy->id, busy->device->name);
-    }
-    if (waited > kLongest) {
-      log(kLogWarn, "stream {} of {} has not finished in the {} s since exit() was called; the process ends without the driver's own end",
-          busy->id, busy->device->name, kLongest.count());
-      std::fflush(nullptr);
-      _exit(exit_status);
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const auto limit = submitted == submitted_before ? kLongest : kLongestWhileFed;
+    if (Clock::now() - began < limit) continue;
+    log(kLogWarn, "stream {} of {} has not finished in the {} s since exit() was called{}; the process ends without the driver's own end",
+        busy->id, busy->device->name, limit.count(), submitted == submitted_before ? "" : ", and another thread goes on submitting");
+    std::fflush(nullptr);
+    _exit(exit_status);
   }
 }
 

@@ -220,7 +220,8 @@ inline flhal_stream* handle_of(Stream* s) { return reinterpret_cast<flhal_stream
 Result<Stream*> make_stream(Device* device, int32_t priority);
 Status release_stream(Stream* stream);      // drops a reference; work in flight ends by itself
 Status synchronize_device(Device* device);  // all streams; the first failure
-Stream* first_busy_stream();                // of those with queues of their own: one that does not rest, else nullptr
+// Of the streams with queues of their own: one that does not rest, or nullptr; and how much was ever submitted to them.
+Stream* first_busy_stream(uint64_t* out_submitted);
 void follow_async_level();                  // every stream of every device; after a change of the setting
 void end_workers(Device* device);           // finishes what they have, also on a lost device, where it is skipped
 // Waits for all streams (not on a lost device), destroys the plugin's streams and events. Before device_close.

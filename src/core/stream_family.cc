@@ -90,14 +90,19 @@ Result<Stream*> make_stream(Device* device, int32_t priority) {
   return stream;
 }
 
-Stream* first_busy_stream() {
+Stream* first_busy_stream(uint64_t* out_submitted) {
+  Stream* busy = nullptr;
+  *out_submitted = 0;
   std::lock_guard lock(g_families_mutex);
   for (auto& [device, family] : families()) {
     std::lock_guard of_device(family->mutex);
-    for (Stream* stream : family->streams)
-      if (!stream->rests()) return stream;
+    for (Stream* stream : family->streams) {
+      if (!stream->asynchronous) continue;
+      *out_submitted += stream->here().sequence;
+      if (busy == nullptr && !stream->rests()) busy = stream;
+    }
   }
-  return nullptr;
+  return busy;
 }
 
 void follow_async_level() {

@@ -35,6 +35,7 @@ TEST_CASE("exit: a process ends when the chips' own queues rest", "[worker][exit
     CHECK(r.ok());
     CHECK_THAT(r.out, Contains("queued 200, not ready"));
     if (std::string(how) == "return") CHECK_THAT(r.out, Contains("at the end: ready"));
+    else CHECK_THAT(r.err, Contains("another thread goes on submitting"));
   }
 }
 

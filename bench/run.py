@@ -105,6 +105,14 @@ def opencl(quick: bool) -> list[dict]:
     return rows
 
 
+def kernels(quick: bool) -> list[dict]:
+    """bench/torch/kernels.py in its own process: kernels on an OpenCL chip against the host plugin's and PyTorch's CPU."""
+    target = REPORTS / "kernels.json"
+    command = [sys.executable, str(ROOT / "bench" / "torch" / "kernels.py"), "--json", str(target)]
+    subprocess.run(command + (["--rounds", "3"] if quick else []), check=True, stdout=subprocess.DEVNULL)
+    return json.loads(target.read_text())
+
+
 def instructions() -> list[dict]:
     """Instruction counts by callgrind: repeatable, whatever else the machine does."""
     done = subprocess.run([str(ROOT / "bench" / "count_instructions.sh"), str(ROOT / "build" / "release")],
@@ -124,7 +132,7 @@ def main() -> None:
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     REPORTS.mkdir(parents=True, exist_ok=True)
     rows = []
-    for part in (micro, fallback_costs, scope, minilm, opencl):
+    for part in (micro, fallback_costs, scope, minilm, opencl, kernels):
         print(f"== {part.__name__}", flush=True)
         rows += part(arguments.quick)
     print("== instructions (callgrind)", flush=True)

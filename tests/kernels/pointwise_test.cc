@@ -77,6 +77,28 @@ TEST_CASE("pointwise: every float function is right to a few units in the last p
       }
 }
 
+// Reference: erfc, which keeps the digits of the tail, in double precision.
+TEST_CASE("pointwise: gelu keeps the digits of its tail, and ends in zero and NaN as x * Phi(x)", "[kernels][pointwise]") {
+  std::vector<double> values;
+  for (int i = -6000, step = left_out(1000000) ? 30 : 1; i <= 6000; i += step) values.push_back(i / 1000.0);
+  const auto n = static_cast<int64_t>(values.size());
+  Array x = Array::values(FLHAL_F32, {n}, values), y(FLHAL_F32, {n});
+  run_op(FLHAL_OP_GELU, {&y}, {&x});
+  double below = 0, near = 0, above = 0;   // the largest absolute error below 0, relative within 2, relative above 0
+  for (int64_t i = 0; i < n; ++i) {
+    const double v = x.get(i), want = v * 0.5 * std::erfc(-v * 0.70710678118654752), off = std::fabs(y.get(i) - want);
+    if (v < 0) below = std::max(below, off);
+    if (v != 0 && std::fabs(v) < 2) near = std::max(near, off / std::fabs(want));
+    if (v > 0) above = std::max(above, off / want);
+  }
+  CHECK(below < 1e-7);
+  CHECK(near < 8e-7);
+  CHECK(above < 5e-7);
+  Array ends = Array::values(FLHAL_F32, {6}, {-INFINITY, -3e38, -7, -0.0, 3e38, INFINITY}), out(FLHAL_F32, {6});
+  run_op(FLHAL_OP_GELU, {&out}, {&ends});
+  check_close(out.all(), {NAN, 0, 0, 0, 3e38, INFINITY}, 1e-7, 0, "gelu at the ends");
+}
+
 struct Binary { uint32_t op; const char* name; std::function<double(double, double)> f; };
 const std::vector<Binary>& exact_binaries() {   // on small integers every dtype gives the same exact answer
   static const std::vector<Binary> rows = {

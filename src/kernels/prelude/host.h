@@ -168,6 +168,7 @@ FN float copysign_of(float a, float b) { return __builtin_copysignf(a, b); }
 FN double exp_of(double a) { return __builtin_exp(a); }
 FN double tanh_of(double a) { return __builtin_tanh(a); }
 FN double erf_of(double a) { return __builtin_erf(a); }
+FN double gelu_of(double a) { return a * 0.5 * (1.0 + erf_of(a * 0.70710678118654752440)); }
 template <class F> FN F sigmoid_of(F a) { return (F)1 / ((F)1 + exp_of(-a)); }
 
 // --- other functions of the C library -----------------------------------------------------------------------------------

@@ -56,6 +56,7 @@
 #define exp_of(a) exp(a)
 #define tanh_of(a) tanh(a)
 #define erf_of(a) erf(a)
+FN T gelu_of(T a) { return a * T(0.5) * (T(1) + erf(a * T(0.70710678118654752440))); }
 #endif
 FN T sigmoid_of(T a) { return T(1) / (T(1) + exp_of(-a)); }
 FN T remainder_of(T a, T b) {

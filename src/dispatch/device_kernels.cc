@@ -195,6 +195,7 @@ bool device_target(const Device& device, kernels::Target* out, Refusal* why) {
     out->schedule = fat ? kernels::Schedule::kFat : kernels::Schedule::kThin;
     out->fp64 = device.has(FLHAL_CAP_FP64);
     if (device.info.preferred_vector_bytes) out->vector_bytes = device.info.preferred_vector_bytes;
+    if (device.info.max_local_bytes) out->local_bytes = device.info.max_local_bytes;
     return true;
   }
   *why = {Reason::NO_DIALECT, device.info.dialects ? device.info.dialects : ""};

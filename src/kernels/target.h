@@ -15,6 +15,7 @@ struct Target {
   Schedule schedule = Schedule::kFat;
   bool fp64 = true;
   uint32_t vector_bytes = 32;      // of one register; picks the register tile of products
+  uint32_t local_bytes = 262144;   // of work-group memory: scratch of a work-item in the fat schedule
 };
 
 }  // namespace flhal::kernels

@@ -13,6 +13,12 @@ if(OpenCL_FOUND)
     add_test(NAME kernels_opencl_${schedule} COMMAND test_kernels ~[levels])
     set_tests_properties(kernels_opencl_${schedule} PROPERTIES TIMEOUT 1800 ENVIRONMENT "FLHAL_TEST_KERNEL_DIALECT=opencl-${schedule}")
   endforeach()
+  # The register tiles of other machines, on this one.
+  foreach(bytes IN ITEMS 16 64)
+    add_test(NAME kernels_opencl_vectors_${bytes} COMMAND test_kernels [matmul],[conv])
+    set_tests_properties(kernels_opencl_vectors_${bytes} PROPERTIES TIMEOUT 1800
+      ENVIRONMENT "FLHAL_TEST_KERNEL_DIALECT=opencl-fat;FLHAL_TEST_KERNEL_VECTOR_BYTES=${bytes}")
+  endforeach()
 endif()
 
 # And interpreted, where Oclgrind is installed: one case in many (every one takes hours: oclgrind.sh by hand).

@@ -80,11 +80,12 @@ TEST_CASE("conv2d: forward and both gradients for strides, paddings, dilations, 
   const Geometry shapes[] = {
       {2, 3, 5, 9, 8, 3, 3, 1, 1, 1, 1, 1, 1, 1}, {1, 4, 6, 11, 13, 3, 2, 2, 3, 2, 1, 1, 1, 2}, {2, 8, 8, 7, 7, 1, 1, 1, 1, 0, 0, 1, 1, 1},
       {1, 6, 6, 10, 40, 3, 3, 1, 1, 1, 1, 1, 1, 6}, {1, 3, 6, 9, 9, 3, 3, 2, 2, 1, 1, 1, 1, 3}, {1, 2, 3, 12, 12, 3, 3, 1, 1, 2, 2, 2, 2, 1},
-      {1, 3, 100, 20, 21, 7, 7, 2, 2, 3, 3, 1, 1, 1}, {2, 5, 3, 4, 4, 1, 1, 2, 2, 0, 0, 1, 1, 1}, {1, 40, 7, 6, 6, 3, 3, 1, 1, 1, 1, 1, 1, 1}};
+      {1, 3, 100, 20, 21, 7, 7, 2, 2, 3, 3, 1, 1, 1}, {2, 5, 3, 4, 4, 1, 1, 2, 2, 0, 0, 1, 1, 1}, {1, 40, 7, 6, 6, 3, 3, 1, 1, 1, 1, 1, 1, 1},
+      {2, 4, 3, 9, 10, 3, 2, 3, 2, 4, 1, 2, 3, 1}, {1, 2, 2, 3, 3, 3, 3, 1, 1, 2, 2, 1, 1, 1}};
   for (flhal_dtype dtype : {FLHAL_F32, FLHAL_F64, FLHAL_BF16})
     for (Layout layout : kLayouts)
       for (const Geometry& s : shapes) {
-        if (left_out(29)) continue;
+        if (left_out(s.ic * s.oc * s.kh * s.kw > 5000 ? 1000000 : 29)) continue;   // the largest takes an interpreter an hour
         const int64_t oh = (s.h + 2 * s.ph - s.dh * (s.kh - 1) - 1) / s.sh + 1, ow = (s.w + 2 * s.pw - s.dw * (s.kw - 1) - 1) / s.sw + 1;
         const int64_t icg = s.ic / s.groups, ocg = s.oc / s.groups;
         auto make = [&](Sizes sizes, uint64_t seed) { return Array::values(dtype, sizes, series(count_of(sizes), seed, -1, 1), layout); };

@@ -21,6 +21,8 @@ bool text_target(kernels::Target* out) {
   *out = {};
   out->dialect = kernels::Dialect::kOpenClC;
   out->schedule = std::string(name) == "opencl-thin" ? kernels::Schedule::kThin : kernels::Schedule::kFat;
+  out->local_bytes = 12288;   // little, so that small images are cut into rows
+  if (const char* bytes = std::getenv("FLHAL_TEST_KERNEL_VECTOR_BYTES")) out->vector_bytes = static_cast<uint32_t>(std::atoi(bytes));
   return true;
 }
 

@@ -94,6 +94,7 @@ std::string source_of(const TextShape& shape, const LaunchArgs& args, bool can_f
   std::string s;
   auto define = [&](const std::string& name, const std::string& value) { s += "#define " + name + " " + value + "\n"; };
   define("FAT", target.schedule == Schedule::kFat ? "1" : "0");
+  define("VECTOR_BYTES", std::to_string(target.vector_bytes));
   define("FP64", fp64 ? "1" : "0");
   define("COMPUTE", shape.raw_type ? "C_RAW" : kComputeMacros[shape.compute]);
   if (shape.raw_type) {

@@ -6,6 +6,7 @@
 // Which text, and what its macros are, is one row per family in the other files of this folder.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "kernels/families.h"
@@ -33,7 +34,7 @@ struct TextShape {
   uint32_t doubles_at = 0, doubles = 0;                // double fields in it: narrowed for float arithmetic
   uint32_t local_bytes = 0;                            // scratch of a work-item (fat schedule)
   // Units per work-item and number of work-items, for the schedule; changes params in place.
-  void (*schedule)(unsigned char* params, LaunchArgs& out, Schedule schedule) = nullptr;
+  std::function<void(unsigned char* params, LaunchArgs& out, Schedule schedule)> schedule;
 };
 
 // One function per family: false and a reason when the text does not do it. `name` is the host function's name without its

@@ -12,12 +12,32 @@
 #if FP64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
-#pragma OPENCL FP_CONTRACT OFF   // a*b+c is rounded twice unless the text says mad, as on the host
+#pragma OPENCL FP_CONTRACT OFF   // a*b+c is rounded twice unless the text says mad or FUSES, as on the host
 
 #define FN static inline __attribute__((always_inline))   // a call in a loop stops its vectors
 #define GENERIC FN
 #define GLOBAL
+// Clang prefers registers of 32 bytes on processors that have 64: LONG_VECTORS on a kernel allows them, IVDEP asks for them.
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wpass-failed"         // loops that stay as they are need no warning
+#endif
+#if defined(__clang__) && VECTOR_BYTES >= 64
+#define LONG_VECTORS __attribute__((min_vector_width(512)))
+#if COMPUTE == C_F32 || COMPUTE == C_I32
+#define IVDEP _Pragma("clang loop vectorize(assume_safety) vectorize_width(16)")
+#elif COMPUTE == C_F64 || COMPUTE == C_I64
+#define IVDEP _Pragma("clang loop vectorize(assume_safety) vectorize_width(8)")
+#endif
+#else
+#define LONG_VECTORS
+#endif
+#ifndef IVDEP
+#ifdef __clang__
+#define IVDEP _Pragma("clang loop vectorize(assume_safety)")
+#else
 #define IVDEP
+#endif
+#endif
 #define UNROLL
 typedef char int8_t;
 typedef short int16_t;

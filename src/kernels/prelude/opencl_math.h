@@ -10,6 +10,12 @@
 #endif
 
 #if IS_FLOAT
+// In front of a block: a*b+c in it is one operation where the chip has it. The built-in mad is two in some compilers, and a call in
+// others.
+#define FUSES _Pragma("OPENCL FP_CONTRACT ON")
+FN T fused(T a, T b, T c) { FUSES return a * b + c; }
+#undef mad
+#define mad(a, b, c) fused(a, b, c)
 #define add(a, b) ((a) + (b))
 #define sub(a, b) ((a) - (b))
 #define mul(a, b) ((a) * (b))

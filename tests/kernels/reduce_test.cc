@@ -164,6 +164,45 @@ TEST_CASE("softmax: a row of -inf is NaN, one with -inf is not", "[kernels][soft
   check_close(y.all(), {NAN, NAN, 0, 1}, 0, 0, "softmax");
 }
 
+// Goal: rows that a work-item keeps (4096 elements), and ones it reads anew in each pass, with NaN and infinities in either.
+TEST_CASE("softmax, layer_norm: rows longer and shorter than what is kept between the passes; NaN and inf spread over their row",
+          "[kernels][norm][softmax]") {
+  for (int64_t length : {40, 5000})
+    for (Layout layout : {Layout::kDense, Layout::kTransposed}) {
+      if (left_out(3)) continue;
+      const auto n = static_cast<size_t>(length);
+      std::vector<double> values = series(4 * length, 9, -3, 3);
+      values[n + 1] = NAN;
+      values[2 * n + n - 1] = INFINITY;
+      values[3 * n] = -INFINITY;
+      Array x = Array::values(FLHAL_F32, {4, length}, values, layout), y(FLHAL_F32, {4, length}), z(FLHAL_F32, {4, length}, layout);
+      const std::string what = std::to_string(length) + " " + layout_name(layout);
+      auto softmax = [](std::vector<double> t) {
+        double top = -INFINITY, s = 0;
+        for (double e : t) top = std::isnan(e) || std::isnan(top) ? NAN : std::max(top, e);
+        for (double& e : t) s += e = std::exp(e - top);
+        for (double& e : t) e /= s;
+        return t;
+      };
+      run_op(FLHAL_OP_SOFTMAX, {&y}, {&x});
+      std::vector<double> want = per_row(x, 2, softmax);
+      check_close(y.all(), want, 2e-6, 1e-9, "softmax " + what);
+      run_op(FLHAL_OP_LOG_SOFTMAX, {&z}, {&x});
+      for (double& e : want) e = std::log(e);
+      check_close(z.all(), want, 2e-6, 1e-6, "log_softmax " + what);
+      Array w = Array::values(FLHAL_F32, {length}, series(length, 3, 0.5, 2)), b = Array::values(FLHAL_F32, {length}, series(length, 4, -1, 1));
+      Array mean(FLHAL_F32, {4, 1}), rstd(FLHAL_F32, {4, 1});
+      run_op(FLHAL_OP_LAYER_NORM, {&y, &mean, &rstd}, {&x, &w, &b}, 0,
+             {Attr::integer(FLHAL_ATTR_LAYER_NORM_N_DIMS, 1), Attr::number(FLHAL_ATTR_LAYER_NORM_EPS, 1e-5)});
+      want = per_row(x, 2, [&](std::vector<double> t) {
+        RowStats s = stats_of(t, 1e-5);
+        for (size_t i = 0; i < t.size(); ++i) t[i] = (t[i] - s.mean) * s.rstd * w.get(static_cast<int64_t>(i)) + b.get(static_cast<int64_t>(i));
+        return t;
+      });
+      check_close(y.all(), want, 1e-6, 4e-6, "layer_norm " + what);
+    }
+}
+
 TEST_CASE("layer_norm: statistics, weights and gradients in every layout and dtype", "[kernels][norm]") {
   for (flhal_dtype dtype : kFloats)
     for (Layout layout : kLayouts)

@@ -50,7 +50,7 @@ FN long next_run(const ROWS* p, int k, long first, long n, long* done, long* ste
   {                                                                                                        \
     const long r_ = (row), f_ = (first), n_ = (n);                                                         \
     if (p.dense >> k & 1) {                                                                                \
-      for (long j = 0; j < n_; ++j) block[j] = LOAD##k(r_ + (f_ + j) * BYTES##k);                          \
+      IVDEP for (long j = 0; j < n_; ++j) block[j] = LOAD##k(r_ + (f_ + j) * BYTES##k);                    \
     } else {                                                                                               \
       for (long done_ = 0, step_; done_ < n_;) {                                                           \
         const long b_ = done_, o_ = r_ + next_run(&p, k, f_, n_, &done_, &step_), u_ = done_ - b_;         \
@@ -63,7 +63,7 @@ FN long next_run(const ROWS* p, int k, long first, long n, long* done, long* ste
   {                                                                                                        \
     const long r_ = (row), f_ = (first), n_ = (n);                                                         \
     if (p.dense >> k & 1) {                                                                                \
-      for (long j = 0; j < n_; ++j) STORE##k(r_ + (f_ + j) * BYTES##k, block[j]);                          \
+      IVDEP for (long j = 0; j < n_; ++j) STORE##k(r_ + (f_ + j) * BYTES##k, block[j]);                    \
     } else {                                                                                               \
       for (long done_ = 0, step_; done_ < n_;) {                                                           \
         const long b_ = done_, o_ = r_ + next_run(&p, k, f_, n_, &done_, &step_), u_ = done_ - b_;         \
@@ -72,6 +72,26 @@ FN long next_run(const ROWS* p, int k, long first, long n, long* done, long* ste
       }                                                                                                    \
     }                                                                                                      \
   }
+// The same for what f(j) makes of element j of a whole row: no block in between.
+#define WRITE_EACH(k, f, row)                                                                              \
+  {                                                                                                        \
+    const long r_ = (row);                                                                                 \
+    if (p.dense >> k & 1) {                                                                                \
+      IVDEP for (long j = 0; j < length; ++j) STORE##k(r_ + j * BYTES##k, f(j));                           \
+    } else {                                                                                               \
+      for (long done_ = 0, step_; done_ < length;) {                                                       \
+        const long b_ = done_, o_ = r_ + next_run(&p, k, 0, length, &done_, &step_);                       \
+        for (long j = b_; j < done_; ++j) STORE##k(o_ + (j - b_) * step_, f(j));                           \
+      }                                                                                                    \
+    }                                                                                                      \
+  }
+// Rows up to this length are kept in private memory between the passes over them.
+#if FAT
+#define KEPT 4096
+#else
+#define KEPT 32
+#endif
+
 #define FOR_ROWS                                                                       \
   ulong row = get_global_id(0) * p.rows_per_group, end = row + p.rows_per_group;       \
   if (end > p.n_rows) end = p.n_rows;                                                  \

@@ -52,16 +52,28 @@ double allowed(const OpCall& call, const Expected& e, size_t i, flhal_dtype out)
   return 0;
 }
 
-void compare(const OpCall& call, size_t output) {
-  const Tensor& t = call.outputs[output];
-  const Expected& e = call.expected[output];
+void compare_complex(const OpCall& call, const Tensor& t, const Expected& e, const std::string& what) {
+  for (int64_t i = 0; i < t.count(); ++i) {
+    auto k = static_cast<size_t>(i);
+    Expected modulus(1);
+    modulus.set(0, std::hypot(e.value[k], e.imaginary[k]), e.magnitude[k]);
+    modulus.terms = e.terms;
+    double real = t.fetched(i), imaginary = t.fetched_imaginary(i), most = allowed(call, modulus, 0, t.dtype);
+    if (std::hypot(real - e.value[k], imaginary - e.imaginary[k]) <= most) continue;
+    fail(fmt::format("{}: element {} of {} is {:.9g}{:+.9g}i, it must be {:.9g}{:+.9g}i give or take {:.3g}", call.what, i, what, real, imaginary,
+                     e.value[k], e.imaginary[k], most));
+  }
+}
+
+void compare(const OpCall& call, const Tensor& t, const Expected& e, const std::string& what) {
+  if (!e.imaginary.empty()) return compare_complex(call, t, e, what);
   uint8_t rounded[16];
   for (int64_t i = 0; i < t.count(); ++i) {
     auto k = static_cast<size_t>(i);
     write_element(t.dtype, rounded, e.value[k]);
     double got = t.fetched(i), wanted = read_element(t.dtype, rounded), most = allowed(call, e, k, t.dtype);
     if (got == wanted || (std::isnan(got) && std::isnan(wanted)) || std::fabs(got - e.value[k]) <= most) continue;
-    fail(fmt::format("{}: element {} of output {} is {:.9g}, it must be {:.9g}{}", call.what, i, output, got, wanted,
+    fail(fmt::format("{}: element {} of {} is {:.9g}, it must be {:.9g}{}", call.what, i, what, got, wanted,
                      most > 0 ? fmt::format(" give or take {:.3g}", most) : ""));
   }
 }
@@ -131,12 +143,14 @@ void expect_results(Device& device, OpCall& call) {
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     if (!call.outputs[i].given) continue;
     call.outputs[i].fetch(device);
-    if (i < call.expected.size()) compare(call, i);
+    if (i < call.expected.size()) compare(call, call.outputs[i], call.expected[i], fmt::format("output {}", i));
     call.outputs[i].expect_guards(call.what, true);
   }
   for (size_t i = call.n_in_place; i < call.inputs.size(); ++i) {
     call.inputs[i].fetch(device);
-    call.inputs[i].expect_guards(call.what, false);
+    auto written = call.written.find(i);
+    if (written != call.written.end()) compare(call, call.inputs[i], written->second, fmt::format("input {}, which is written,", i));
+    call.inputs[i].expect_guards(call.what, written != call.written.end());
   }
 }
 void run_and_compare(Context& ctx, OpCall& call) {

@@ -3,6 +3,8 @@
 // Honesty: a plan that is given has to run; a call that was declined is recorded as not supported and never run.
 #pragma once
 
+#include <map>
+
 #include "areas/op_tensor.h"
 
 namespace flhal::conformance {
@@ -31,6 +33,7 @@ struct OpCall {
   uint32_t n_in_place = 0;                   // 1: input 0 is output 0
 
   std::vector<Expected> expected;            // one per output; empty: not compared
+  std::map<size_t, Expected> written;        // inputs that are written as well, with what they are afterwards
 };
 
 class Plan {                                 // plan_create and plan_destroy

@@ -17,6 +17,7 @@ struct Shape {
   Layout in = Layout::kDense, out = Layout::kDense;
   Sizes sizes = kSizes;
   bool broadcast = false, expanded = false, host_scalar = false, in_place = false, special = false;
+  bool mixed = false;                                // operands of other types than the arithmetic's, each of another one
   int absent = -1;                                   // an optional input that is not given
 };
 
@@ -25,7 +26,8 @@ void make(Context& ctx, OpCall& call, const Shape& s) {
   std::string op = row.name;
   size_t n = input_names(row).size();
   for (size_t i = 0; i < n; ++i) {
-    flhal_dtype dtype = is_condition(op, i) ? FLHAL_BOOL : call.compute;
+    static const flhal_dtype kMixed[] = {FLHAL_I32, FLHAL_F16, FLHAL_U8};
+    flhal_dtype dtype = is_condition(op, i) ? FLHAL_BOOL : s.mixed ? kMixed[(i + n - 1) % 3] : call.compute;
     if (s.absent == static_cast<int>(i)) {
       call.inputs.emplace_back();
     } else if (s.host_scalar && i + 1 == n) {
@@ -51,6 +53,7 @@ void make(Context& ctx, OpCall& call, const Shape& s) {
   // For bool "not" is the logical one.
   call.expected.push_back(pointwise(op == "bitwise_not" && call.compute == FLHAL_BOOL ? "logical_not" : op, values, s.sizes, call.attributes));
   flhal_dtype out = output_dtype(row, call.compute);
+  if (s.mixed && out == call.compute) out = FLHAL_F64;
   if (s.in_place) {
     call.outputs.push_back(std::move(call.inputs[0]));
     call.inputs[0] = Tensor();
@@ -119,6 +122,7 @@ FLHAL_CASES() {
       with("transposed_out", "FLP-079 FLP-081 FLP-083", [](Shape& s) { s.out = Layout::kTransposed; });
       with("expanded", "FLP-079 FLP-081", [](Shape& s) { s.expanded = true; });
       if (n > 1) with("broadcast", "FLP-079 FLP-081", [](Shape& s) { s.broadcast = true; });
+      if (dtype == FLHAL_F32) with("mixed", "FLP-079 FLP-080", [](Shape& s) { s.mixed = true; });
       with("rank_0", "FLP-079 FLP-080", [](Shape& s) { s.sizes = {}; });
       with("large", kValueDuties, [](Shape& s) { s.sizes = {33, 129}; });
       if (is_float(dtype)) with("special", "FLP-079 FLP-080", [](Shape& s) { s.special = true, s.sizes = {8, 8}; });

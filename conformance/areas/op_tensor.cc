@@ -61,8 +61,17 @@ double read_element(flhal_dtype dtype, const uint8_t* p) {
     case FLHAL_I32: return load<int32_t>(p);
     case FLHAL_I64: return load<int64_t>(p);
     case FLHAL_U8: case FLHAL_BOOL: return load<uint8_t>(p);
+    case FLHAL_C64: return load<float>(p);
+    case FLHAL_C128: return load<double>(p);
     default: return NAN;
   }
+}
+double read_imaginary(flhal_dtype dtype, const uint8_t* p) {
+  return dtype == FLHAL_C64 ? load<float>(p + 4) : dtype == FLHAL_C128 ? load<double>(p + 8) : 0;
+}
+void write_imaginary(flhal_dtype dtype, uint8_t* p, double v) {
+  if (dtype == FLHAL_C64) store<float>(p + 4, v);
+  if (dtype == FLHAL_C128) store<double>(p + 8, v);
 }
 void write_element(flhal_dtype dtype, uint8_t* p, double v) {
   switch (dtype) {
@@ -73,13 +82,15 @@ void write_element(flhal_dtype dtype, uint8_t* p, double v) {
     case FLHAL_I32: return store<int32_t>(p, v);
     case FLHAL_I64: return store<int64_t>(p, v);
     case FLHAL_U8: return store<uint8_t>(p, v);
+    case FLHAL_C64: return store<float>(p, v);
+    case FLHAL_C128: return store<double>(p, v);
     default: *p = v != 0;
   }
 }
 double half_step(flhal_dtype dtype) {
   switch (dtype) {
-    case FLHAL_F32: return 0x1p-24;
-    case FLHAL_F64: return 0x1p-53;
+    case FLHAL_F32: case FLHAL_C64: return 0x1p-24;
+    case FLHAL_F64: case FLHAL_C128: return 0x1p-53;
     case FLHAL_F16: return 0x1p-11;
     case FLHAL_BF16: return 0x1p-8;
     default: return 0;
@@ -94,6 +105,8 @@ std::string dtype_name(flhal_dtype dtype) {
     case FLHAL_I32: return "i32";
     case FLHAL_I64: return "i64";
     case FLHAL_U8: return "u8";
+    case FLHAL_C64: return "c64";
+    case FLHAL_C128: return "c128";
     default: return "bool";
   }
 }
@@ -140,7 +153,7 @@ void Tensor::fill_with(const std::function<double(int64_t)>& value) {
 Values Tensor::values() const {
   Values v{sizes, {}, given};
   if (given)
-    for (int64_t i = 0; i < count(); ++i) v.v.push_back(get(i));
+    for (int64_t i = 0; i < count(); ++i) v.v.push_back(get(i)), v.imaginary.push_back(read_imaginary(dtype, bytes_.data() + offset_of(i)));
   return v;
 }
 

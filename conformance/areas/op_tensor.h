@@ -10,10 +10,13 @@
 namespace flhal::conformance {
 
 // One element as a double, by arithmetic of this file and not of any library under test.
-double read_element(flhal_dtype dtype, const uint8_t* p);
-void write_element(flhal_dtype dtype, uint8_t* p, double v);
+double read_element(flhal_dtype dtype, const uint8_t* p);             // of a complex number the real part
+void write_element(flhal_dtype dtype, uint8_t* p, double v);           // of a complex number the real part; the other stays
+double read_imaginary(flhal_dtype dtype, const uint8_t* p);            // 0 of real numbers
+void write_imaginary(flhal_dtype dtype, uint8_t* p, double v);
 double half_step(flhal_dtype dtype);        // the largest relative error of one rounding; 0 for integers
 std::string dtype_name(flhal_dtype dtype);
+inline bool is_complex(flhal_dtype d) { return FLHAL_DTYPE_CODE(d) == 5; }
 inline bool is_float(flhal_dtype d) { return FLHAL_DTYPE_CODE(d) == 2 || FLHAL_DTYPE_CODE(d) == 4; }
 
 enum class Layout {
@@ -38,6 +41,7 @@ class Tensor {
   int64_t count() const { return count_of(sizes); }
   double get(int64_t logical) const { return read_element(dtype, bytes_.data() + offset_of(logical)); }
   void set(int64_t logical, double v) { write_element(dtype, bytes_.data() + offset_of(logical), v); }
+  void set_imaginary(int64_t logical, double v) { write_imaginary(dtype, bytes_.data() + offset_of(logical), v); }
   void fill_with(const std::function<double(int64_t)>& value);
   Values values() const;
 
@@ -46,6 +50,7 @@ class Tensor {
   flhal_tensor_v1 describe() const;          // valid while this lives
   flhal_tensor_v1 describe_for_planning() const;   // an address of the same alignment that nobody may touch, no memory
   double fetched(int64_t logical) const { return read_element(dtype, after_.data() + offset_of(logical)); }
+  double fetched_imaginary(int64_t logical) const { return read_imaginary(dtype, after_.data() + offset_of(logical)); }
   // Fails when a byte changed that belongs to no element; of an input, when any byte did.
   void expect_guards(const std::string& what, bool output) const;
 

@@ -68,6 +68,25 @@ void batch_norm_training(Context& ctx, OpCall& call, Layout layout) {
   out.terms = s.mean.terms;
   call.expected = {out, s.mean, s.rstd};
 }
+// The running statistics move by momentum; the variance they take is the unbiased one, as in every framework.
+void batch_norm_running(Context& ctx, OpCall& call, double momentum) {
+  batch_norm_training(ctx, call, Layout::kDense);
+  if (momentum != 0.1) call.attributes.number(FLHAL_ATTR_BATCH_NORM_MOMENTUM, momentum);
+  const double n = 3 * 5 * 2;
+  Statistics s = statistics_of(call.inputs[0].values(), channels_of(call.inputs[0].sizes), 4, 1e-5);
+  call.inputs[3] = filled(ctx, "batch_norm", 3, call.compute, {4});
+  call.inputs[4] = filled(ctx, "sqrt", 0, call.compute, {4});
+  for (size_t which : {3, 4}) {
+    Expected e(4);
+    for (size_t c = 0; c < 4; ++c) {
+      double rstd = s.rstd.value[c], old = call.inputs[which].get(static_cast<int64_t>(c));
+      double fresh = which == 3 ? s.mean.value[c] : (1 / (rstd * rstd) - 1e-5) * n / (n - 1);
+      e.set(c, (1 - momentum) * old + momentum * fresh, std::max(std::fabs(old), s.mean.magnitude[c] * s.mean.magnitude[c] + std::fabs(fresh)));
+    }
+    e.terms = s.mean.terms;
+    call.written.emplace(which, std::move(e));
+  }
+}
 void batch_norm_backward(Context& ctx, OpCall& call, Layout layout, bool training) {
   Sizes sizes = {3, 4, 5, 2}, channels = {4};
   if (training) call.attributes.integer(FLHAL_ATTR_BATCH_NORM_BACKWARD_TRAINING, 1);
@@ -143,6 +162,10 @@ FLHAL_CASES() {
         if (op == "layer_norm_backward" && norms) {
           add("weighted", [layout](Context& c, OpCall& call) { layer_norm_backward(c, call, layout, true); });
           add("plain", [layout](Context& c, OpCall& call) { layer_norm_backward(c, call, layout, false); });
+        }
+        if (op == "batch_norm" && norms && layout == Layout::kDense) {
+          add("running", [](Context& c, OpCall& call) { batch_norm_running(c, call, 0.1); });
+          add("running_momentum", [](Context& c, OpCall& call) { batch_norm_running(c, call, 0.75); });
         }
         if (op == "batch_norm" && norms) add("training", [layout](Context& c, OpCall& call) { batch_norm_training(c, call, layout); });
         if (op == "batch_norm_backward" && norms) {

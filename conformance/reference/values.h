@@ -25,6 +25,7 @@ struct Values {
   Sizes sizes;
   std::vector<double> v;
   bool given = true;
+  std::vector<double> imaginary = {};   // as many as v, or none
   double at(int64_t i) const { return v[static_cast<size_t>(i)]; }
 };
 
@@ -48,6 +49,7 @@ class Attributes {
 
 struct Expected {
   std::vector<double> value, magnitude;
+  std::vector<double> imaginary = {};   // of complex results: as many as values
   int64_t terms = 1;                 // how many values were added up for one element
   void set(size_t i, double v, double m) { value[i] = v, magnitude[i] = m; }
   explicit Expected(int64_t n) : value(static_cast<size_t>(n)), magnitude(static_cast<size_t>(n)) {}
@@ -59,6 +61,10 @@ int64_t element_at(const Sizes& at, const Sizes& sizes);
 int64_t broadcast_element(int64_t i, const Sizes& out, const Sizes& in);
 
 // By family; the name is the op's.
+bool has_complex_reference(const std::string& op);
+Expected complex_pointwise(const std::string& op, const std::vector<Values>& in, const Sizes& out);
+Expected complex_sum(const Values& x, const Sizes& out, bool mean);
+Expected complex_matmul(const Values& a, const Values& b);   // of two matrices
 Expected pointwise(const std::string& op, const std::vector<Values>& in, const Sizes& out, const Attributes&);
 Expected reduction(const std::string& op, const Values& x, const Sizes& out, const Attributes&);
 Expected cumsum(const Values& x, int64_t dim);

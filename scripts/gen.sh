@@ -12,7 +12,7 @@ conformance=$3
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
-mkdir -p "$out/include/flhal" "$out/docs/reference" "$out/abi/1.0"
+mkdir -p "$out/include/flhal" "$out/docs/reference" "$out/docs/howto" "$out/abi/1.0"
 cp include/flhal/*.h "$out/include/flhal"
 "$opset" header > "$out/include/flhal/ops.h"
 "$opset" markdown > "$out/docs/reference/ops.md"
@@ -23,6 +23,9 @@ python3 scripts/gen_status.py src/core/status.def "$out/include/flhal/status.h"
 python3 scripts/gen_errors.py src/core/status.def src/dispatch/reasons.def > "$out/docs/reference/errors.md"
 "$conformance" table duties > "$out/docs/reference/duties.md"
 "$conformance" table mutants > "$out/docs/reference/mutants.md"
+slots=(sdk/guide/slots.toml src/core/slots.def src/core/ops_slots.def conformance/duties.def)
+python3 scripts/gen_slots.py slots "${slots[@]}" > "$out/docs/reference/slots.md"
+python3 scripts/gen_slots.py porting "${slots[@]}" > "$out/docs/howto/porting.md"
 python3 scripts/gen_layout.py "$out/include" "$out/abi/1.0/layout.h"
 
 for profile in sync kernel async ops; do
@@ -34,7 +37,7 @@ done
 
 [ ! -f abi/1.0/ops.txt ] || "$opset" check abi/1.0/ops.txt
 faults=0
-for file in include/flhal/ops.h include/flhal/status.h docs/reference/{ops,errors,duties,mutants}.md abi/1.0/ops.txt abi/1.0/layout.h conformance/op_rows.def \
+for file in include/flhal/ops.h include/flhal/status.h docs/reference/{ops,errors,duties,mutants,slots}.md docs/howto/porting.md abi/1.0/ops.txt abi/1.0/layout.h conformance/op_rows.def \
     conformance/mustpass/1.0/{sync,kernel,async,ops}.txt; do
   if cmp -s "$out/$file" "$file"; then continue; fi
   if [ "$mode" = write ]; then

@@ -20,6 +20,10 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/flhal-config-version.cmake 
   COMPATIBILITY SameMajorVersion)
 install(FILES cmake/flhal-config.cmake ${CMAKE_BINARY_DIR}/flhal-config-version.cmake DESTINATION share/cmake/flhal
   COMPONENT runtime)
+configure_file(cmake/flhal.pc.in ${CMAKE_BINARY_DIR}/flhal.pc @ONLY)
+configure_file(cmake/flhal-sdk.pc.in ${CMAKE_BINARY_DIR}/flhal-sdk.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/flhal.pc DESTINATION lib/pkgconfig COMPONENT runtime)
+install(FILES ${CMAKE_BINARY_DIR}/flhal-sdk.pc DESTINATION lib/pkgconfig COMPONENT flhal_sdk)
 install(FILES LICENSE DESTINATION share/flhal COMPONENT runtime)
 install(DIRECTORY examples/c examples/cpp DESTINATION share/flhal/examples COMPONENT runtime)
 

@@ -1,4 +1,4 @@
-// src/tools/flhal_info.cc: prints the devices and what did not load. Uses the public ABI only.
+// src/tools/flhal_info.cc: prints the devices, what each can do, the plugins, and what did not load. Uses the public ABI only.
 //
 // Usage: flhal-info [--json]
 // Exit code: 0 when every candidate loaded and there is a device, 1 when there is no device, 2 when there are devices but
@@ -6,6 +6,7 @@
 #include <cjson/cJSON.h>
 #include <flhal/base.h>
 #include <flhal/device.h>
+#include <flhal/plugin.h>
 #include <flhal/report.h>
 
 #include <cstdio>
@@ -32,6 +33,25 @@ std::string gigabytes(uint64_t bytes) {
   return text;
 }
 
+// What a device can do, in words: "native operators, kernels (opencl-c-1.2), streams, addresses, float64".
+std::string abilities(const flhal_device_info& info) {
+  const struct { bool has; std::string text; } all[] = {
+      {info.has_ops != 0, "native operators"},
+      {info.has_kernels != 0, std::string("kernels (") + info.dialects + ")"},
+      {info.is_asynchronous != 0, "streams"},
+      {(info.caps & FLHAL_CAP_EVENT_HOST_SIGNAL) != 0, "waits for other makers"},
+      {(info.caps & FLHAL_CAP_COMPUTE_COPY_OVERLAP) != 0, "copies beside kernels"},
+      {(info.caps & FLHAL_CAP_ADDRESSES) != 0, "addresses"},
+      {(info.caps & FLHAL_CAP_HOST_VISIBLE) != 0, "memory the host sees"},
+      {(info.caps & FLHAL_CAP_FP64) != 0, "float64"},
+      {(info.caps & FLHAL_CAP_INT64) != 0, "int64"},
+  };
+  std::string text;
+  for (const auto& row : all)
+    if (row.has) text += (text.empty() ? "" : ", ") + row.text;
+  return text.empty() ? "memory and copies; core computes on the host" : text;
+}
+
 void print_devices() {
   const uint32_t count = flhal_device_count();
   printf("%s\n", count ? "Detected devices:" : "Detected devices: none");
@@ -42,6 +62,21 @@ void print_devices() {
     printf("[%u] %s: %s", i, info.name, gigabytes(info.memory_bytes).c_str());
     if (*info.compute_capability) printf(", compute_capability=%s", info.compute_capability);
     printf(", %s%s%s (plugin %s %s)\n", info.vendor, *info.vendor ? " " : "", info.product, info.plugin, info.plugin_version);
+    printf("    can: %s\n", abilities(info).c_str());
+  }
+}
+
+void print_plugins(const cJSON* load) {
+  const cJSON* item;
+  bool first = true;
+  cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(load, "plugins")) {
+    if (field(item, "status") != "loaded") continue;
+    if (first) printf("Plugins:\n");
+    first = false;
+    const cJSON* devices = cJSON_GetObjectItemCaseSensitive(item, "devices");
+    std::string library = field(item, "library");
+    printf("%s %s: %s (ABI %s, devices: %d)\n", field(item, "id").c_str(), field(item, "version").c_str(),
+           library.empty() ? field(item, "path").c_str() : library.c_str(), field(item, "abi").c_str(), cJSON_IsNumber(devices) ? devices->valueint : 0);
   }
 }
 
@@ -74,7 +109,7 @@ int main(int argc, char** argv) {
       json = true;
     } else {
       bool help = !strcmp(argv[i], "--help");
-      fprintf(help ? stdout : stderr, "%susage: flhal-info [--json]\nPrints the devices flhal finds, and what did not load, why, and what to do.\n",
+      fprintf(help ? stdout : stderr, "%susage: flhal-info [--json]\nPrints the devices flhal finds, what they can do, the plugins, and what did not load, why, and what to do.\n",
               help ? "" : "flhal-info: unknown argument\n");
       return help ? 0 : 64;
     }
@@ -95,6 +130,7 @@ int main(int argc, char** argv) {
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(load.get(), "notes")) wrong = wrong || field(item, "level") == "error";
   } else {
     print_devices();
+    print_plugins(load.get());
     wrong = print_problems(load.get());
     if (count == 0) printf("%s\n", text);
   }

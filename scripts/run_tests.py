@@ -21,7 +21,7 @@ REPORTS = ROOT / "build" / "reports"
 RUNTIME = ["test_copy.py", "test_autograd.py", "test_devices.py", "test_fallback.py", "test_random.py", "test_save.py",
            "test_loss.py", "test_field_type.py", "test_settings.py", "test_complex.py", "test_kernel_faults.py", "test_profile.py",
            "test_ops_models.py", "test_refusals.py", "test_programs.py"]
-PYTHON_SUITES = [("host", [""]), ("ram", RUNTIME), ("mock", [*RUNTIME, "test_op_database.py", "test_crippled_chips.py"]),
+PYTHON_SUITES = [("host", [""]), ("ram", RUNTIME), ("mock", [*RUNTIME, "test_op_database.py", "test_crippled_chips.py", "test_vendor_ops.py"]),
                  ("opencl", ["test_opencl.py", "test_copy.py", "test_autograd.py", "test_fallback.py", "test_kernel_faults.py",
                              "test_random.py", "test_ops_models.py"])]
 

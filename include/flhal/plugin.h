@@ -216,7 +216,7 @@ typedef struct flhal_ops_v1 {              /* optional table "ops"              
    * own workspace (NULL when workspace_bytes == 0). */
   flhal_status (*plan_run)(flhal_p_plan*, flhal_p_stream*, const flhal_op_call_v1*, const flhal_p_place* workspace);
   void         (*plan_destroy)(flhal_p_plan*);
-  /* Vendor operations: name and schema of number i, or FLHAL_DECLINED past the end. */
+  /* Vendor operations: name and schema (see the end of this file) of number i, or FLHAL_DECLINED past the end. */
   flhal_status (*op_describe)(flhal_p_plugin*, uint32_t i, const char** name, const char** schema);
 } flhal_ops_v1;
 
@@ -300,4 +300,18 @@ typedef flhal_status (*flhal_plugin_v1_fn)(const flhal_host_v1* host, flhal_plug
 #ifdef __cplusplus
 }
 #endif
+
+/* ---- dialects and schemas ------------------------------------------------------------------------- */
+/* A second dialect of plugins whose chip is this process's own processor: shared objects. kernel.h says what `data` and
+ * `options` of the source are. */
+#define FLHAL_DIALECT_HOST_ELF "flhal-host-elf-1"
+
+/* A vendor operation's name is "<your id>.<operation>". Its schema is written as PyTorch writes them, with arguments of the
+ * types Tensor, Tensor?, int, float, bool, int[], float[] and str, and Tensors as results:
+ *
+ *     "acme.scaled_add(Tensor a, Tensor b, float scale=1.0) -> Tensor"
+ *
+ * Tensors are the call's inputs in their order. Of the rest those that differ from their default are attributes; the key of
+ * each is its place among all arguments, from 0 (here: 2). A bool is an int of 0 or 1. PyTorch users write
+ * torch_fl.ops.acme.scaled_add(a, b, scale=2.0). */
 #endif

@@ -1,5 +1,5 @@
-// ops.cc: the native route of the mock: add, mul, matmul and an op of its own in plain loops. Everything else declines with a
-// reason.
+// ops.cc: the native route of the mock: add, mul, matmul and two ops of its own in plain loops. Everything else declines with
+// a reason.
 //
 // add and mul depend on the class of the call alone; matmul depends on the sizes and takes workspace, so that core's exact
 // keys and workspaces are in use too.
@@ -9,10 +9,23 @@
 
 namespace {
 
-enum class Kind { kAdd, kMul, kMatmul, kSquares };
-// The vendor op: known by its name alone. out = a * a + b * b of two dense or broadcast operands.
-constexpr const char* kSquaresName = "mock.sum_of_squares";
-constexpr const char* kSquaresSchema = "mock.sum_of_squares(Tensor a, Tensor b) -> Tensor out";
+enum class Kind { kAdd, kMul, kMatmul, kSquares, kWeighted };
+// The vendor ops: known by their names alone. a * a + b * b, and a + weight * b, of two operands that broadcast. The key of an
+// attribute is its place among the schema's arguments.
+struct VendorOp {
+  Kind kind;
+  const char *name, *schema;
+};
+constexpr VendorOp kVendorOps[] = {
+    {Kind::kSquares, "mock.sum_of_squares", "mock.sum_of_squares(Tensor a, Tensor b) -> Tensor out"},
+    {Kind::kWeighted, "mock.weighted_sum", "mock.weighted_sum(Tensor a, Tensor b, float weight=1.0) -> Tensor out"},
+};
+constexpr uint32_t kWeightKey = 2;
+const VendorOp* vendor_op(const char* name) {
+  for (const VendorOp& op : kVendorOps)
+    if (strcmp(op.name, name) == 0) return &op;
+  return nullptr;
+}
 constexpr uint32_t kMaxRank = 12;
 
 struct Operand {                    // a tensor, taken by value: the call is only valid while plan_run runs
@@ -32,6 +45,7 @@ struct flhal_p_plan {
   Kind kind;
   bool integer;
   flhal_dtype compute;
+  double weight;
 };
 
 namespace mock {
@@ -88,6 +102,13 @@ int64_t offset_of(const Operand& o, const int64_t* at, uint32_t out_rank) {
   return elements * static_cast<int64_t>(FLHAL_DTYPE_BYTES(o.dtype));
 }
 
+bool fits(const Operand& out, const Operand& in) {
+  if (in.rank > out.rank) return false;
+  for (uint32_t d = 0; d < in.rank; ++d)
+    if (in.sizes[d] != 1 && in.sizes[d] != out.sizes[out.rank - in.rank + d]) return false;
+  return true;
+}
+
 // Next index in row-major order; false past the end.
 bool advance(int64_t* at, const int64_t* sizes, uint32_t rank) {
   for (uint32_t d = rank; d-- > 0;) {
@@ -98,7 +119,8 @@ bool advance(int64_t* at, const int64_t* sizes, uint32_t rank) {
 }
 
 template <typename T>
-T wrapping(Kind kind, T a, T b) {
+T combine(Kind kind, double weight, T a, T b) {
+  if (kind == Kind::kWeighted) return static_cast<T>(static_cast<double>(a) + weight * static_cast<double>(b));
   if constexpr (std::is_integral_v<T>) {   // two's complement, as torch has it
     auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
     return static_cast<T>(kind == Kind::kAdd ? x + y : kind == Kind::kMul ? x * y : x * x + y * y);
@@ -108,13 +130,13 @@ T wrapping(Kind kind, T a, T b) {
 }
 
 template <typename T>
-void pointwise(Kind kind, const Operand& out, const Operand& a, const Operand& b) {
+void pointwise(Kind kind, double weight, const Operand& out, const Operand& a, const Operand& b) {
   int64_t at[kMaxRank] = {};
   for (uint32_t d = 0; d < out.rank; ++d)
     if (out.sizes[d] == 0) return;
   do {
-    T value = wrapping(kind, load<T>(a.data() + offset_of(a, at, out.rank), a.dtype),
-                       load<T>(b.data() + offset_of(b, at, out.rank), b.dtype));
+    T value = combine(kind, weight, load<T>(a.data() + offset_of(a, at, out.rank), a.dtype),
+                      load<T>(b.data() + offset_of(b, at, out.rank), b.dtype));
     store(const_cast<char*>(out.inside) + offset_of(out, at, out.rank), out.dtype, value);
   } while (advance(at, out.sizes, out.rank));
 }
@@ -168,10 +190,16 @@ flhal_status plan_create(flhal_p_device* device, const flhal_op_call_v1* call, f
   if (strcmp(call->name, "add") == 0) kind = Kind::kAdd;
   else if (strcmp(call->name, "mul") == 0) kind = Kind::kMul;
   else if (strcmp(call->name, "matmul") == 0) kind = Kind::kMatmul;
-  else if (strcmp(call->name, kSquaresName) == 0) kind = Kind::kSquares;
+  else if (const VendorOp* own = vendor_op(call->name)) kind = own->kind;
   else return decline(device, info, "mock has add, mul and matmul only");
 
-  if (call->n_attrs != 0) return decline(device, info, "mock takes default attributes only");
+  double weight = 1;
+  for (uint32_t i = 0; i < call->n_attrs; ++i) {
+    const auto& attr = *reinterpret_cast<const flhal_attr_v1*>(reinterpret_cast<const char*>(call->attrs) + size_t{i} * call->attr_stride);
+    if (kind != Kind::kWeighted || attr.key != kWeightKey || attr.kind != FLHAL_ATTR_FLOAT || (attr.flags & FLHAL_ATTR_DYNAMIC))
+      return decline(device, info, "mock takes default attributes only");
+    weight = attr.v.f;
+  }
   if (call->n_outputs != 1) return decline(device, info, "mock writes one output");
   uint32_t inputs = 0;
   for (uint32_t i = 0; i < 1 + call->n_inputs; ++i) {
@@ -186,7 +214,7 @@ flhal_status plan_create(flhal_p_device* device, const flhal_op_call_v1* call, f
   }
   if (inputs != 2) return decline(device, info, "mock takes two inputs");
   // Core has no rule for the arithmetic type of an op it does not know: 0 unless the caller chose one.
-  const flhal_dtype compute = kind == Kind::kSquares && call->compute_dtype == 0 ? tensor(call, 0).dtype : call->compute_dtype;
+  const flhal_dtype compute = vendor_op(call->name) && call->compute_dtype == 0 ? tensor(call, 0).dtype : call->compute_dtype;
   if (!loads(compute)) return decline(device, info, "mock computes with float32, float64, int32 and int64 only");
   bool integer = FLHAL_DTYPE_CODE(compute) == 0;
   if (kind == Kind::kMatmul && integer) return decline(device, info, "mock multiplies matrices of floats only");
@@ -202,7 +230,7 @@ flhal_status plan_create(flhal_p_device* device, const flhal_op_call_v1* call, f
     info->workspace_bytes = static_cast<uint64_t>(result.sizes[result.rank - 1]) * sizeof(double);
     info->workspace_align = 64;
   }
-  *out = new flhal_p_plan{device, kind, integer, compute};
+  *out = new flhal_p_plan{device, kind, integer, compute, weight};
   device->counts().live_plans.fetch_add(1, std::memory_order_relaxed);
   return FLHAL_OK;
 }
@@ -216,6 +244,9 @@ flhal_status plan_run(flhal_p_plan* plan, flhal_p_stream* stream, const flhal_op
   o->out = take(tensor(call, 0), &uses);
   o->a = take(tensor(call, 1), &uses);
   o->b = take(tensor(call, 2), &uses);
+  // For ops of the op set core has looked at the shapes. A plan of a class serves every size, so here is the place.
+  if (vendor_op(call->name) && !(fits(o->out, o->a) && fits(o->out, o->b)))
+    return fail(FLHAL_E_INVALID, std::string(call->name) + ": an input does not broadcast to the shape of the output");
   double* row = nullptr;
   if (plan->kind == Kind::kMatmul && o->out.sizes[o->out.rank - 1] != 0) {
     if (workspace == nullptr || workspace->memory == nullptr) {
@@ -226,12 +257,13 @@ flhal_status plan_run(flhal_p_plan* plan, flhal_p_stream* stream, const flhal_op
     row = reinterpret_cast<double*>(inside_of(*workspace));
   }
   Kind kind = plan->kind;
+  double weight = plan->weight;
   bool integer = plan->integer, single = plan->compute == FLHAL_F32;
   flhal_status answer = submit(device, stream, Slot::plan_run, std::move(uses), [=]() -> Outcome {
     if (kind == Kind::kMatmul) matmul(o->out, o->a, o->b, row);
-    else if (integer) pointwise<int64_t>(kind, o->out, o->a, o->b);
-    else if (single) pointwise<float>(kind, o->out, o->a, o->b);
-    else pointwise<double>(kind, o->out, o->a, o->b);
+    else if (integer) pointwise<int64_t>(kind, weight, o->out, o->a, o->b);
+    else if (single) pointwise<float>(kind, weight, o->out, o->a, o->b);
+    else pointwise<double>(kind, weight, o->out, o->a, o->b);
     return {};
   });
   if (answer == FLHAL_OK) device->counts().plan_runs.fetch_add(1, std::memory_order_relaxed);
@@ -244,9 +276,9 @@ void plan_destroy(flhal_p_plan* plan) {
 }
 
 flhal_status op_describe(flhal_p_plugin*, uint32_t i, const char** name, const char** schema) {
-  if (i != 0) return FLHAL_DECLINED;
-  *name = kSquaresName;
-  *schema = kSquaresSchema;
+  if (i >= sizeof kVendorOps / sizeof *kVendorOps) return FLHAL_DECLINED;
+  *name = kVendorOps[i].name;
+  *schema = kVendorOps[i].schema;
   return FLHAL_OK;
 }
 

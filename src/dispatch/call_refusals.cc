@@ -62,6 +62,13 @@ Status check_call_head(const flhal_op_call* call) {
   return FLHAL_OK;
 }
 
+static Status no_such_op(const char* name, Device* device) {
+  std::string own = vendor_op_names(device);
+  if (!own.empty()) own = "; it has " + own;
+  return fail(FLHAL_E_NOT_FOUND, "flhal_op_run: there is no op \"{}\", neither in the op set nor among the vendor ops of {}{}", name,
+              device->name, own);
+}
+
 Status find_unlisted_op(const flhal_op_call* call, Device* device, const OpDef** def) {
   if (call->op != 0)
     return fail(FLHAL_E_INVALID, "flhal_op_run: there is no op number {:#x}; the numbers are in flhal/ops.h", call->op);
@@ -69,9 +76,7 @@ Status find_unlisted_op(const flhal_op_call* call, Device* device, const OpDef**
     return fail(FLHAL_E_INVALID, "flhal_op_run: the call has neither an op number nor a name");
   *def = opset::find(call->name);
   if (!*def) *def = vendor_op(device, call->name);
-  if (!*def)
-    return fail(FLHAL_E_NOT_FOUND, "flhal_op_run: there is no op \"{}\", neither in the op set nor among the vendor ops of "
-                "{}", call->name, device->name);
+  if (!*def) return no_such_op(call->name, device);
   return FLHAL_OK;
 }
 

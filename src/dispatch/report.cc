@@ -17,6 +17,7 @@
 #include "dispatch/counters.h"
 #include "dispatch/fallback_policy.h"
 #include "dispatch/opset/json.h"
+#include "dispatch/vendor_ops.h"
 #include "memory/pool.h"
 #include "memory/traffic.h"
 
@@ -153,7 +154,7 @@ struct ReportRow {
 constexpr ReportRow kReports[] = {
     {"load", load_report_json, false}, {"devices", devices_json, false}, {"fallback", fallback_json, true},
     {"routes", routes_json, true},     {"memory", memory_json, false},   {"config", config_json, false},
-    {"ops", opset::json, false},
+    {"ops", opset::json, false},       {"vendor_ops", vendor_ops_json, false},
 };
 
 Result<const ReportRow*> find_report(std::string_view which, const char* function, bool resets) {

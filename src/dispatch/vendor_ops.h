@@ -2,6 +2,9 @@
 // rules: core checks bounds, devices and overlaps, the plugin the rest.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "core/device.h"
 #include "dispatch/opset/opset.h"
 
@@ -9,6 +12,14 @@ namespace flhal {
 
 // nullptr when the device's plugin describes no op of that name.
 const opset::OpDef* vendor_op(Device* device, const char* name);
+// Name and schema of every op the device's plugin describes, in its order; empty until the device is open, since then the plugin
+// has been started.
+struct VendorOpText {
+  std::string name, schema;
+};
+std::vector<VendorOpText> vendor_op_texts(Device* device);
+std::string vendor_op_names(Device* device);   // "a, b" for messages; "" when there are none
+std::string vendor_ops_json();                 // the report "vendor_ops"
 inline bool is_vendor_op(const opset::OpDef& def) { return def.number >= opset::kMaxOpNumber; }
 
 }  // namespace flhal

@@ -18,6 +18,7 @@
 #include "errors.h"
 #include "generator.h"
 #include "host_view.h"
+#include "vendor_ops.h"
 
 namespace torch_fl {
 namespace {
@@ -393,6 +394,13 @@ PyObject* py_dry_run_end(PyObject*, PyObject*) {
   return list;
 }
 
+// (namespace, operator, the plugin's name of it, its schema)
+PyObject* py_define_vendor_op(PyObject*, PyObject* arguments) {
+  const char *space, *op, *vendor_name, *schema;
+  if (!PyArg_ParseTuple(arguments, "ssss", &space, &op, &vendor_name, &schema)) return nullptr;
+  return guarded([&] { define_vendor_op(space, op, vendor_name, schema); }) ? none() : nullptr;
+}
+
 PyObject* py_plugin_add(PyObject*, PyObject* argument) {
   const char* path = PyUnicode_AsUTF8AndSize(argument, nullptr);
   if (path == nullptr) return nullptr;
@@ -445,6 +453,7 @@ PyMethodDef kMethods[] = {
     {"dry_run_begin", py_dry_run_begin, METH_NOARGS, nullptr},
     {"dry_run_end", py_dry_run_end, METH_NOARGS, nullptr},
     {"plugin_add", py_plugin_add, METH_O, nullptr},
+    {"define_vendor_op", py_define_vendor_op, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 PyModuleDef kModule = {PyModuleDef_HEAD_INIT, "_C", nullptr, -1, kMethods, nullptr, nullptr, nullptr, nullptr};

@@ -116,6 +116,16 @@ void OpCall::attr(uint32_t key, c10::IntArrayRef values) {
   a->count = static_cast<uint32_t>(values.size());
   a->v.p = values.data();
 }
+void OpCall::attr(uint32_t key, c10::ArrayRef<double> values) {
+  flhal_attr* a = next_attr(key, FLHAL_ATTR_FLOATS, false);
+  a->count = static_cast<uint32_t>(values.size());
+  a->v.p = values.data();
+}
+void OpCall::attr(uint32_t key, const std::string& text) {
+  flhal_attr* a = next_attr(key, FLHAL_ATTR_STRING, false);
+  a->count = static_cast<uint32_t>(text.size());
+  a->v.p = text.data();
+}
 void OpCall::attr(uint32_t key, const flhal_philox* philox) { next_attr(key, FLHAL_ATTR_PHILOX, true)->v.p = philox; }
 
 bool submit(const OpCall& call, c10::DeviceIndex device) {

@@ -38,6 +38,8 @@ class OpCall {
   OpCall(const OpCall&) = delete;
   OpCall& operator=(const OpCall&) = delete;
 
+  // An op that only the plugin knows; borrowed until submit(). `op` is 0 then.
+  void name(const char* vendor_op) { call_.name = vendor_op; }
   void out(const at::Tensor& t) { add(t.unsafeGetTensorImpl()); ++call_.n_outputs; }
   void in(const at::Tensor& t) { add(t.unsafeGetTensorImpl()); ++call_.n_inputs; }
   void out(const c10::TensorImpl* t) { add(t); ++call_.n_outputs; }
@@ -65,6 +67,8 @@ class OpCall {
   void attr(uint32_t key, double value, bool dynamic = false);
   void attr(uint32_t key, const c10::Scalar& value, bool dynamic = false);
   void attr(uint32_t key, c10::IntArrayRef values);          // borrowed until submit()
+  void attr(uint32_t key, c10::ArrayRef<double> values);     // borrowed too
+  void attr(uint32_t key, const std::string& text);          // borrowed too
   void attr(uint32_t key, const flhal_philox* philox);
   // Splits the operands into groups (variadic ops): length of each, outputs first. Borrowed until submit().
   void groups(const uint32_t* lengths, uint32_t count) { call_.groups = lengths; call_.n_groups = count; }

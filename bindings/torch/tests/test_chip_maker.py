@@ -26,6 +26,34 @@ def test_the_plugin_in_cpp_builds_and_passes(environment, tmp_path):
     assert done.returncode == 0 and "[0] other_chip: 4GB" in done.stdout, done.stdout
 
 
+STRICT_MODEL = """
+import torch, torch_fl
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.LazyLinear(4))
+x, y = torch.randn(2, 3, 16, 16), torch.tensor([1, 3])
+expected = torch.nn.functional.cross_entropy(model(x), y)
+model.to("fl_device")
+for _ in range(3):    # the batch norm forgets nothing between them: only the last one's statistics differ
+    loss = torch.nn.functional.cross_entropy(model(x.to("fl_device")), y.to("fl_device"))
+    loss.backward()
+print(torch.allclose(loss.cpu(), expected, atol=1e-5), torch_fl.get_fallback_report()["off_chip_calls"], torch_fl.devices()[0].name)
+"""
+
+
+@pytest.mark.parametrize("language", ["", "--cpp"])
+@pytest.mark.parametrize("profile", ["kernel", "async"])
+def test_the_further_profiles_pass_and_a_model_trains_on_the_chip(environment, tmp_path, profile, language):
+    (tmp_path / "model.py").write_text(STRICT_MODEL)
+    made = shell(f"flhal-new-plugin chip --profile {profile} {language} && cmake -B build chip && cmake --build build", tmp_path, environment)
+    assert made.returncode == 0 and "warning" not in made.stdout, made.stdout
+    assert "CHIP_KERNEL" not in (text := "".join(f.read_text() for f in (tmp_path / "chip").iterdir())) and "CHIP_ASYNC" not in text
+    assert max(len(f.read_text().splitlines()) for f in (tmp_path / "chip").iterdir()) < 160
+    tested = shell("ctest --test-dir build --output-on-failure && cat build/Testing/Temporary/LastTest.log", tmp_path, environment)
+    assert tested.returncode == 0 and re.search(rf"level +{profile}", tested.stdout), tested.stdout
+    ran = shell("FLHAL_FALLBACK_POLICY=strict TORCH_FL_PLUGIN_PATH=build FLHAL_VISIBLE_DEVICES=chip python model.py", tmp_path, environment)
+    assert ran.stdout.splitlines()[-1] == "True 0 chip", ran.stdout
+
+
 def test_two_names_are_two_chips(environment, tmp_path):
     done = shell("flhal-new-plugin one && flhal-new-plugin two && grep -h CHIP_UUID */chip.h", tmp_path, environment)
     uuids = re.findall(r'CHIP_UUID "(.{16})"', done.stdout)
@@ -34,7 +62,7 @@ def test_two_names_are_two_chips(environment, tmp_path):
 
 @pytest.mark.parametrize("command, sentence", [
     ("flhal-new-plugin My-Chip", 'the name "My-Chip" is not one'),
-    ("flhal-new-plugin chip --profile async", "the template has the profile sync"),
+    ("flhal-new-plugin chip --profile fast", "there is no such profile; valid are sync, kernel, async"),
     ("mkdir chip && flhal-new-plugin chip", "chip/ is there already"),
     ("flhal-new-plugin chip --wheel && flhal-new-plugin chip --wheel", "chip/pyproject.toml is there already"),
 ])

@@ -16,6 +16,7 @@ from ._reports import fallback, get_fallback_report, get_route_report, memory_su
 from ._scope import device  # noqa: E402
 from ._place import place, unplace  # noqa: E402
 from ._profile import profile_operators  # noqa: E402
+from ._vendor_ops import ops  # noqa: E402
 from ._settings import (  # noqa: E402
     get_async_level,
     get_fallback_policy,
@@ -55,6 +56,7 @@ __all__ = [
     "get_route_report",
     "is_available",
     "memory_summary",
+    "ops",
     "place",
     "profile_operators",
     "reset",

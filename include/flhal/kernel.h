@@ -37,4 +37,14 @@ FLHAL_API flhal_status flhal_launch(flhal_stream* stream, flhal_function* functi
 #ifdef __cplusplus
 }
 #endif
+
+// A dialect of chips that are this process's own processor. `data` is the image of a shared object, or, when it begins with "/",
+// the path of one. `options` lists the C signatures of its functions, with ";" or line ends between them:
+//
+//     "saxpy(f32, ptr, ptr, first, count); reset(ptr, u64)"
+//
+// i8 u8 i16 u16 i32 u32 i64 u64 f32 f64 take a value of their size, ptr takes memory. `first` and `count` (uint64_t) take no argument
+// of the launch: the function is called for ranges that cover 0 .. groups[0]-1 once, on any thread. A function without them is called
+// once, with groups of 1. Functions return void. What does not fit is FLHAL_E_BUILD with a sentence. Since: 1.0
+#define FLHAL_DIALECT_HOST_ELF "flhal-host-elf-1"
 #endif  // FLHAL_KERNEL_H

@@ -64,7 +64,7 @@ flhal_status device_info(flhal_p_plugin* plugin, uint32_t index, flhal_p_device_
   info.compute_capability = "";
   info.pci_address = "";
   info.fingerprint = m.fingerprint.c_str();
-  info.dialects = FLHAL_DIALECT_HOST;
+  info.dialects = FLHAL_DIALECT_HOST " " FLHAL_DIALECT_HOST_ELF;
   info.caps = FLHAL_CAP_ADDRESSES | FLHAL_CAP_ADDRESSES_OURS | FLHAL_CAP_HOST_VISIBLE | FLHAL_CAP_HOST_COHERENT |
               FLHAL_CAP_FP64 | FLHAL_CAP_INT64 | FLHAL_CAP_LANES_ARE_CORES;
   info.memory_bytes = m.memory_bytes;

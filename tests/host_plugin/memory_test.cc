@@ -53,7 +53,7 @@ TEST_CASE("host plugin: asking what it is starts no thread and loads no oneDNN",
   CHECK(info.table->device_info(plugin, 0, &d) == FLHAL_OK);
   CHECK(std::string(d.chip) == "host");
   CHECK(d.device_class == FLHAL_DEVICE_CLASS_HOST);
-  CHECK(std::string(d.dialects) == FLHAL_DIALECT_HOST);
+  CHECK(std::string(d.dialects) == FLHAL_DIALECT_HOST " " FLHAL_DIALECT_HOST_ELF);
   CHECK(std::strlen(d.product) > 0);
   CHECK(d.memory_bytes <= static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE));
   CHECK(d.memory_bytes > (64u << 20));

@@ -95,7 +95,7 @@ TEST_CASE("host plugin: other dialects and unknown functions are refused with th
   flhal_p_module* module = nullptr;
   CHECK(p.table->module_load(p.device, &source, &module) == FLHAL_E_UNSUPPORTED);
   CHECK(log[0] == 0);
-  CHECK(LoadedPlugin::last_error() == "host: module_load got the dialect \"opencl-c-1.2\"; this device takes \"flhal-host-1\"");
+  CHECK(LoadedPlugin::last_error() == "host: module_load got the dialect \"opencl-c-1.2\"; this device takes \"flhal-host-1\" and \"flhal-host-elf-1\"");
   module = load(p);
   flhal_p_function* function = nullptr;
   CHECK(p.table->function_get(module, "beta", &function) == FLHAL_E_NOT_FOUND);

@@ -46,11 +46,32 @@ TEST_CASE("install: the C examples build from an empty prefix and run on every c
   std::vector<std::string> chips = {"chip_a", "chip_b", "ram"};
   if (fs::exists(prefix / "lib" / "flhal_plugins.d" / "libflhal_plugin_host.so")) chips.push_back("host");
   for (const std::string& chip : chips) CHECK_THAT(r.out, Catch::Contains(" " + chip + ": 0.3543 0.6457 / 0.1824 0.8176\n"));
-  for (const char* name : {"streams", "two_chips", "own_kernel"}) {
+  for (const char* name : {"streams", "two_chips", "own_kernel", "shared_object", "vendor_op"}) {
     r = world.run({(built / name).string()});
     INFO(r.describe());
     CHECK(r.ok());
   }
+}
+
+TEST_CASE("install: a C program and a plugin build by pkg-config, from a prefix that was moved", "[install][pkg-config]") {
+  TestWorld world;
+  fs::path moved = world.folder() / "elsewhere";
+  fs::rename(install(world), moved);
+  world.set("PKG_CONFIG_PATH", (moved / "lib" / "pkgconfig").string());
+  auto shell = [&](const std::string& line) {
+    ProcessResult r = world.run({"sh", "-ec", "cd " + world.folder().string() + "; " + line});
+    INFO(r.describe());
+    REQUIRE(r.ok());
+    return r.out;
+  };
+  const std::string source = FLHAL_TEST_SOURCE_DIR "/examples/c/matmul_softmax.c", sdk = (moved / "share" / "flhal-sdk" / "template").string();
+  shell("cc -std=c99 " FLHAL_TEST_C_FLAGS " -o program " + source + " $(pkg-config --cflags --libs flhal)");
+  world.set("TORCH_FL_PLUGIN_PATH", "");
+  CHECK_THAT(shell("./program"), Catch::Contains(" chip_a: 0.3543 0.6457 / 0.1824 0.8176\n"));
+  shell("cc -std=c99 " FLHAL_TEST_C_FLAGS " -shared -fPIC -fvisibility=hidden -DFLHAL_PLUGIN_ID='\"by_hand\"' -DFLHAL_PLUGIN_VERSION='\"1\"' -o libby_hand.so " +
+        sdk + "/plugin.c " + sdk + "/device.c " + sdk + "/memory.c $(pkg-config --cflags flhal-sdk)");
+  world.set("FLHAL_PLUGIN_FILES", (world.folder() / "libby_hand.so").string());
+  CHECK_THAT(shell((moved / "bin" / "flhal-info").string()), Catch::Contains("(plugin by_hand 1)"));
 }
 
 TEST_CASE("install: the template builds from an installed SDK and its chip works", "[install][sdk]") {
@@ -61,7 +82,8 @@ TEST_CASE("install: the template builds from an installed SDK and its chip works
   world.set("TORCH_FL_PLUGIN_PATH", built.string());
   ProcessResult r = world.run({(prefix / "bin" / "flhal-info").string()});
   INFO(r.describe());
-  CHECK_THAT(r.out, Catch::Contains("ram: 4GB, compute_capability=1.0, Example RAM chip (plugin ram 0.1.0)"));
+  CHECK_THAT(r.out, Catch::Contains("ram: 4GB, compute_capability=1.0, Example RAM chip (plugin ram 0.1.0)\n    can: memory and copies; core computes on the host"));
+  CHECK_THAT(r.out, Catch::Contains("Plugins:\nram 0.1.0: ") && Catch::Contains("libram.so (ABI 1.0, devices: 1)"));
   ProcessResult scan = world.run({helper("scan_one")});
   INFO(scan.describe());
   CHECK_THAT(scan.out, Catch::Contains("works ram"));

@@ -25,9 +25,23 @@ flhal_status chip_device_info(flhal_p_plugin* plugin, uint32_t index, flhal_p_de
   out->memory_bytes = CHIP_MEMORY_BYTES;
   out->largest_slab_bytes = CHIP_LARGEST_SLAB_BYTES;
   out->slab_alignment = CHIP_SLAB_ALIGNMENT;
+#ifndef CHIP_ASYNC
   out->queues = 1;
+#endif
+#ifndef CHIP_KERNEL
   /* caps stays 0: no device addresses (core gives every slab a range of its own), no view for the host (core stages), no
    * arithmetic. storage_dtypes stays empty: memory may hold every type of scalars.h. */
+#endif
+#ifdef CHIP_KERNEL
+  /* No device addresses (core gives every slab a range of its own), no view for the host (core stages). storage_dtypes stays
+   * empty: memory may hold every type of scalars.h. */
+  out->dialects = FLHAL_DIALECT_HOST;                 /* yours: "opencl-c-1.2", for which core writes its kernels, too  */
+  out->caps = FLHAL_CAP_FP64 | FLHAL_CAP_INT64 | FLHAL_CAP_LANES_ARE_CORES;
+#endif
+#ifdef CHIP_ASYNC
+  out->caps |= FLHAL_CAP_COMPUTE_COPY_OVERLAP | FLHAL_CAP_EVENT_HOST_SIGNAL;
+  out->queues = 4;                                    /* as many streams as do work at once                            */
+#endif
   out->device_class = FLHAL_DEVICE_CLASS_MOCK;        /* yours: FLHAL_DEVICE_CLASS_ACCELERATOR                         */
   return FLHAL_OK;
 }

@@ -24,14 +24,32 @@ static flhal_status init(const flhal_host_v1* host, const flhal_init_v1* in, flh
   plugin = host->alloc(sizeof *plugin, 16);
   if (plugin == NULL) return FLHAL_E_HOST_MEMORY;
   plugin->host = host;
+#ifdef CHIP_ASYNC
+  pthread_mutex_init(&plugin->mutex, NULL);
+  pthread_cond_init(&plugin->changed, NULL);
+#endif
   *out = plugin;
   return FLHAL_OK;
 }
 
 /* Slot 2. All devices are closed and all handles gone; nothing is called afterwards. Join your threads here. */
+#ifndef CHIP_ASYNC
 static void shutdown(flhal_p_plugin* plugin) { plugin->host->free(plugin); }
+#endif
+#ifdef CHIP_ASYNC
+static void shutdown(flhal_p_plugin* plugin) {
+  pthread_cond_destroy(&plugin->changed);
+  pthread_mutex_destroy(&plugin->mutex);
+  plugin->host->free(plugin);
+}
+#endif
 
+#ifndef CHIP_ASYNC
 /* C99 sets every slot that is not named to NULL: core emulates it (streams, events) or does without. */
+#endif
+#ifdef CHIP_ASYNC
+/* C99 sets every slot that is not named to NULL: core does without. */
+#endif
 static const flhal_plugin_table_v1 table = {
     .struct_size = sizeof(flhal_plugin_table_v1),
     .struct_type = FLHAL_ST_TABLE,
@@ -45,6 +63,26 @@ static const flhal_plugin_table_v1 table = {
     .memory_free = chip_memory_free,
     .copy = chip_copy,
     .fill = chip_fill,
+#ifdef CHIP_KERNEL
+    .module_load = chip_module_load,
+    .module_unload = chip_module_unload,
+    .function_get = chip_function_get,
+    .launch = chip_launch,
+#endif
+#ifdef CHIP_ASYNC
+    .stream_create = chip_stream_create,
+    .stream_destroy = chip_stream_destroy,
+    .stream_query = chip_stream_query,
+    .stream_synchronize = chip_stream_synchronize,
+    .event_create = chip_event_create,
+    .event_destroy = chip_event_destroy,
+    .event_record = chip_event_record,
+    .event_wait = chip_event_wait,
+    .event_query = chip_event_query,
+    .event_synchronize = chip_event_synchronize,
+    .event_elapsed_ns = chip_event_elapsed_ns,
+    .event_signal = chip_event_signal,
+#endif
 };
 
 /* A pure function: it starts nothing, so core may call it before it has decided to use this plugin. */
@@ -56,10 +94,18 @@ flhal_status flhal_plugin_v1(const flhal_host_v1* host, flhal_plugin_info_v1* ou
   out->version = FLHAL_PLUGIN_VERSION;
   out->build_id = FLHAL_PLUGIN_ID "-" FLHAL_PLUGIN_VERSION;        /* core's cache of probe answers belongs to it       */
   out->vendor = "Example";
+#ifndef CHIP_ASYNC
   /* SERIALIZE_ALL: core makes one call at a time, so no slot needs a lock. Take it out once your code is thread safe.
    * FORK_SAFE_PROBE: counting starts no thread and no driver, so core may ask in process. Without it core asks in a
    * child process, which is slower but cannot harm the program. */
   out->flags = FLHAL_PLUGIN_SERIALIZE_ALL | FLHAL_PLUGIN_FORK_SAFE_PROBE;
+#endif
+#ifdef CHIP_ASYNC
+  /* No SERIALIZE_ALL: a call that waits for an event must not keep out the call that ends the wait.
+   * FORK_SAFE_PROBE: counting starts no thread and no driver, so core may ask in process. Without it core asks in a
+   * child process, which is slower but cannot harm the program. */
+  out->flags = FLHAL_PLUGIN_FORK_SAFE_PROBE;
+#endif
 #if defined(__SANITIZE_ADDRESS__)
   out->sanitizer = 1;                                 /* keeps this build out of a program without the runtime */
 #elif defined(__SANITIZE_THREAD__)

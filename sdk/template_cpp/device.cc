@@ -29,17 +29,38 @@ flhal_status device_info(flhal_p_plugin*, uint32_t index, flhal_p_device_info_v1
   out->memory_bytes = kMemoryBytes;
   out->largest_slab_bytes = kLargestSlabBytes;
   out->slab_alignment = kSlabAlignment;
+#ifndef CHIP_ASYNC
   out->queues = 1;
+#endif
+#ifndef CHIP_KERNEL
   // caps stays 0: no device addresses (core gives every slab a range of its own), no view for the host (core stages), no
   // arithmetic. storage_dtypes stays empty: memory may hold every type of scalars.h.
+#endif
+#ifdef CHIP_KERNEL
+  // No device addresses (core gives every slab a range of its own), no view for the host (core stages). storage_dtypes stays
+  // empty: memory may hold every type of scalars.h.
+  out->dialects = FLHAL_DIALECT_HOST;                 // yours: "opencl-c-1.2", for which core writes its kernels, too
+  out->caps = FLHAL_CAP_FP64 | FLHAL_CAP_INT64 | FLHAL_CAP_LANES_ARE_CORES;
+#endif
+#ifdef CHIP_ASYNC
+  out->caps |= FLHAL_CAP_COMPUTE_COPY_OVERLAP | FLHAL_CAP_EVENT_HOST_SIGNAL;
+  out->queues = 4;                                    // as many streams as do work at once
+#endif
   out->device_class = FLHAL_DEVICE_CLASS_MOCK;        // yours: FLHAL_DEVICE_CLASS_ACCELERATOR
   return FLHAL_OK;
 }
 
 // Slot 5. The first call that may be slow: open the chip, start threads. Called once per device until device_close.
+#ifndef CHIP_ASYNC
 flhal_status device_open(flhal_p_plugin*, uint32_t index, flhal_p_device** out) {
   check_index(index, "device_open");
   *out = new flhal_p_device;
+#endif
+#ifdef CHIP_ASYNC
+flhal_status device_open(flhal_p_plugin* plugin, uint32_t index, flhal_p_device** out) {
+  check_index(index, "device_open");
+  *out = new flhal_p_device{plugin};
+#endif
   return FLHAL_OK;
 }
 

@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -29,6 +30,8 @@ struct flhal_p_module {
 namespace flhal::host {
 namespace {
 constexpr uint32_t kMaxArgs = 256;
+// A core of 1.0 gives this much, for ever; a member behind it is read only where struct_size reaches it.
+constexpr uint32_t kModuleBytesV1_0 = offsetof(flhal_host_module, functions) + sizeof(void*);
 }
 
 flhal_status module_load(flhal_p_device* device, const flhal_p_source_v1* source, flhal_p_module** out) {
@@ -40,10 +43,10 @@ flhal_status module_load(flhal_p_device* device, const flhal_p_source_v1* source
                   fmt::format("host: module_load got the dialect \"{}\"; this device takes \"{}\"",
                               source->dialect ? source->dialect : "(none)", FLHAL_DIALECT_HOST));
     auto* given = static_cast<const flhal_host_module*>(source->data);
-    if (!given || given->struct_size < sizeof(flhal_host_module) || (given->n_functions && !given->functions))
+    if (!given || given->struct_size < kModuleBytesV1_0 || (given->n_functions && !given->functions))
       return fail(device->plugin, FLHAL_E_INVALID,
                   fmt::format("host: module_load needs `data` to be a flhal_host_module of at least {} bytes; struct_size is {}",
-                              sizeof(flhal_host_module), given ? given->struct_size : 0));
+                              kModuleBytesV1_0, given ? given->struct_size : 0));
     auto module = std::make_unique<flhal_p_module>();
     module->plugin = device->plugin;
     module->functions.reserve(given->n_functions);

@@ -2,8 +2,8 @@
 # Writes the generated files, or makes them again in an empty folder and compares.
 #
 # Usage: gen.sh write|check PATH_OF_FLHAL_OPSET PATH_OF_FLHAL_CONFORMANCE      (the CMake targets gen and gen-check call it)
-# abi/1.0/ops.txt and conformance/mustpass/1.0 are promises: `write` only adds lines, `check` also fails when a promised line
-# no longer holds.
+# abi/1.0/ops.txt, abi/1.0/constants.txt and conformance/mustpass/1.0 are promises: `write` only adds lines, `check` also fails
+# when a promised line no longer holds.
 set -eu
 cd "$(dirname "$0")/.."
 mode=$1
@@ -28,16 +28,22 @@ python3 scripts/gen_slots.py slots "${slots[@]}" > "$out/docs/reference/slots.md
 python3 scripts/gen_slots.py porting "${slots[@]}" > "$out/docs/howto/porting.md"
 python3 scripts/gen_layout.py "$out/include" "$out/abi/1.0/layout.h"
 
+# promise FILE WHY: every line of FILE is still among the new ones.
+promise() {
+  local lost
+  lost=$([ ! -f "$1" ] || LC_ALL=C sort "$1" | LC_ALL=C comm -23 - <(LC_ALL=C sort "$out/$1"))
+  [ -z "$lost" ] || { echo "gen: $1 promises what is no longer so; $2: $lost" >&2; exit 1; }
+}
 for profile in sync kernel async ops; do
-  list=conformance/mustpass/1.0/$profile.txt
-  "$conformance" table mustpass $profile > "$out/$list"
-  lost=$([ ! -f $list ] || LC_ALL=C sort $list | LC_ALL=C comm -23 - <(LC_ALL=C sort "$out/$list"))
-  [ -z "$lost" ] || { echo "gen: $list promises ids that no case has any more; an id is kept for ever: $lost" >&2; exit 1; }
+  "$conformance" table mustpass $profile > "$out/conformance/mustpass/1.0/$profile.txt"
+  promise conformance/mustpass/1.0/$profile.txt "the id of a case is kept for ever"
 done
+python3 scripts/gen_constants.py "$out/include" src/dispatch/reasons.def > "$out/abi/1.0/constants.txt"
+promise abi/1.0/constants.txt "a name keeps its number for ever, give a new meaning a new name"
 
 [ ! -f abi/1.0/ops.txt ] || "$opset" check abi/1.0/ops.txt
 faults=0
-for file in include/flhal/ops.h include/flhal/status.h docs/reference/{ops,errors,duties,mutants,slots}.md docs/howto/porting.md abi/1.0/ops.txt abi/1.0/layout.h conformance/op_rows.def \
+for file in include/flhal/ops.h include/flhal/status.h docs/reference/{ops,errors,duties,mutants,slots}.md docs/howto/porting.md abi/1.0/ops.txt abi/1.0/constants.txt abi/1.0/layout.h conformance/op_rows.def \
     conformance/mustpass/1.0/{sync,kernel,async,ops}.txt; do
   if cmp -s "$out/$file" "$file"; then continue; fi
   if [ "$mode" = write ]; then

@@ -42,14 +42,19 @@ def members(body: str) -> list[str]:
     return names
 
 
-def structs(folder: pathlib.Path) -> list[tuple[str, list[str]]]:
+def bodies(folder: pathlib.Path) -> list[tuple[str, str]]:
+    """Each struct of the headers with the text between its braces, without comments."""
     found = []
     for header in sorted(folder.glob("flhal/*.h")):
         text = re.sub(r"/\*.*?\*/|//[^\n]*", "", header.read_text(), flags=re.S)
         text = re.sub(r"^\s*#(?:[^\n]*\\\n)*[^\n]*", "", text, flags=re.M)
         for match in re.finditer(r"\bstruct\s+(\w+)\s*\{((?:[^{}]|\{[^{}]*\})*)\}", text):
-            found.append((match[1], members(match[2])))
+            found.append((match[1], match[2]))
     return found
+
+
+def structs(folder: pathlib.Path) -> list[tuple[str, list[str]]]:
+    return [(name, members(body)) for name, body in bodies(folder)]
 
 
 def main(include: str, target: str) -> None:

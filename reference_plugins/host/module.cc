@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -35,6 +36,8 @@ struct flhal_p_module {
 namespace flhal::host {
 namespace {
 constexpr uint32_t kMaxArgs = 256;
+// A core of 1.0 gives this much, for ever; a member behind it is read only where struct_size reaches it.
+constexpr uint32_t kModuleBytesV1_0 = offsetof(flhal_host_module, functions) + sizeof(void*);
 
 void sort_by_name(flhal_p_module& module) {
   std::sort(module.functions.begin(), module.functions.end(), [](auto& a, auto& b) { return a.name < b.name; });
@@ -42,10 +45,10 @@ void sort_by_name(flhal_p_module& module) {
 
 flhal_status load_compiled(flhal_p_device* device, const flhal_p_source_v1* source, flhal_p_module& module) {
   auto* given = static_cast<const flhal_host_module*>(source->data);
-  if (!given || given->struct_size < sizeof(flhal_host_module) || (given->n_functions && !given->functions))
+  if (!given || given->struct_size < kModuleBytesV1_0 || (given->n_functions && !given->functions))
     return fail(device->plugin, FLHAL_E_INVALID,
                 fmt::format("host: module_load needs `data` to be a flhal_host_module of at least {} bytes; struct_size is {}",
-                            sizeof(flhal_host_module), given ? given->struct_size : 0));
+                            kModuleBytesV1_0, given ? given->struct_size : 0));
   module.functions.reserve(given->n_functions);
   for (uint32_t i = 0; i < given->n_functions; ++i)
     module.functions.push_back({given->functions[i].name, given->functions[i].run});

@@ -118,6 +118,14 @@ bool advance(int64_t* at, const int64_t* sizes, uint32_t rank) {
   return false;
 }
 
+// numpy's rule, which core checks for the ops it knows. Of a vendor's op it knows the name alone.
+bool broadcasts(const flhal_tensor_v1& t, const flhal_tensor_v1& out) {
+  if (t.rank > out.rank) return false;
+  for (uint32_t d = 0; d < t.rank; ++d)
+    if (t.sizes[d] != out.sizes[out.rank - t.rank + d] && t.sizes[d] != 1) return false;
+  return true;
+}
+
 template <typename T>
 T combine(Kind kind, double weight, T a, T b) {
   if (kind == Kind::kWeighted) return static_cast<T>(static_cast<double>(a) + weight * static_cast<double>(b));
@@ -212,7 +220,7 @@ flhal_status plan_create(flhal_p_device* device, const flhal_op_call_v1* call, f
     if (kind == Kind::kMatmul && (t.rank < 2 || (t.flags & FLHAL_TENSOR_HOST_SCALAR)))
       return decline(device, info, "mock multiplies matrices only");
   }
-  if (inputs != 2) return decline(device, info, "mock takes two inputs");
+  if (inputs != 2 || (kind == Kind::kSquares && call->n_inputs != 2)) return decline(device, info, "mock takes two inputs");
   // Core has no rule for the arithmetic type of an op it does not know: 0 unless the caller chose one.
   const flhal_dtype compute = vendor_op(call->name) && call->compute_dtype == 0 ? tensor(call, 0).dtype : call->compute_dtype;
   if (!loads(compute)) return decline(device, info, "mock computes with float32, float64, int32 and int64 only");
@@ -238,6 +246,9 @@ flhal_status plan_create(flhal_p_device* device, const flhal_op_call_v1* call, f
 flhal_status plan_run(flhal_p_plan* plan, flhal_p_stream* stream, const flhal_op_call_v1* call, const flhal_p_place* workspace) {
   flhal_p_device* device = plan->device;
   if (flhal_status s = slot_begin(Slot::plan_run, device->chip); s != FLHAL_OK) return s;
+  for (uint32_t i = 1; plan->kind == Kind::kSquares && i < 3; ++i)       // one plan for all sizes, so each call is looked at
+    if (!broadcasts(tensor(call, i), tensor(call, 0)))
+      return fail(FLHAL_E_INVALID, "mock: mock.sum_of_squares: its inputs do not broadcast to the output");
   std::vector<flhal_p_memory*> uses;
   struct Operands { Operand out, a, b; };
   auto o = std::make_shared<Operands>();

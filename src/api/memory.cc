@@ -41,8 +41,8 @@ extern "C" {
 
 flhal_status flhal_alloc(flhal_stream* stream, uint64_t bytes, flhal_addr* out_address) {
   Stream* s = stream_from(stream);
-  // A released stream, a forked child and what is no stream at all do not match this thread's cache.
-  if (__builtin_expect(s != nullptr && out_address != nullptr, 1)) {
+  // A released stream and a forked child do not match this thread's cache; what is no stream at all must not be asked which.
+  if (__builtin_expect(s != nullptr && s->tag == kStreamTag && out_address != nullptr, 1)) {
     if (uint64_t address = take_cached(s, bytes)) {
       *out_address = address;
       return FLHAL_OK;

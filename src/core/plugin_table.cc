@@ -14,7 +14,7 @@
 namespace flhal {
 namespace {
 
-enum Group { kRequired, kCompiler, kBudget, kHostAccess, kStreams, kSignal, kGroupCount };
+enum Group { kRequired, kCompiler, kOptional, kHostAccess, kStreams, kSignal, kGroupCount };
 
 template <typename R>
 R stub_answer(const char* slot) {
@@ -38,7 +38,6 @@ constexpr size_t kHead = 16;  // struct_size, struct_type, next
   static_assert(offsetof(flhal_plugin_table_v1, name) == kHead + 8 * (number - 1));
 #include "core/slots.def"
 #undef FLHAL_SLOT
-static_assert(sizeof(flhal_plugin_table_v1) == kHead + 8 * 29);
 static_assert(sizeof(flhal_ops_v1) == kHead + 8 + 8 * 4);
 
 struct SlotRow {
@@ -51,6 +50,7 @@ constexpr SlotRow kSlots[] = {
 #undef FLHAL_SLOT
 };
 constexpr size_t kSlotCount = sizeof kSlots / sizeof kSlots[0];
+static_assert(sizeof(flhal_plugin_table_v1) == kHead + 8 * kSlotCount);
 
 // Walks a `next` chain: what has the high bit set is needed by the plugin and unknown to this core.
 Refusal check_chain(const void* next, const char* table) {
@@ -141,7 +141,7 @@ Refusal fill_table(Plugin& plugin, const flhal_plugin_table_v1* theirs, bool plu
     return refuse(FLHAL_E_ABI, "event_signal is there without the stream and event slots 18 to 28",
                   "fill slots 18 to 28, or leave event_signal NULL");
   plugin.has_kernels = present[kCompiler] != 0;
-  plugin.has_budget = present[kBudget] != 0;
+  plugin.has_budget = plugin.table.memory_budget != nullptr;
   plugin.has_host_access = present[kHostAccess] != 0;
   plugin.has_streams = present[kStreams] != 0;
   fill_stubs(plugin);

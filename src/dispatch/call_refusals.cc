@@ -2,6 +2,8 @@
 // needed. Nothing here runs in a good call.
 #include "dispatch/call_refusals.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include "dispatch/opset/call_view.h"
@@ -35,15 +37,25 @@ std::string operand_name(const PreparedCall& p, uint32_t i) {
   return fmt::format("{}: {} {}", p.def->name, side, p.def->operands[slot].name);
 }
 
+// A call's head is the caller's memory: what is no size must not be read up to, and a chain may bite its own tail.
+constexpr uint32_t kLongestStruct = 64 * 1024;
+// Version 1.0 ends here, and programs of 1.0 go on calling: never the sizeof of today. What a caller does not reach is zero,
+// so a field that comes behind is read through whole_call().
+constexpr uint32_t kCallBytesV1_0 = offsetof(flhal_op_call, flags) + sizeof(uint32_t);
+constexpr uint32_t kMostLinks = 64;
+
 Status no_call() { return fail(FLHAL_E_INVALID, "flhal_op_run: call is NULL"); }
 
 Status check_call_head(const flhal_op_call* call) {
   if (call->struct_type != FLHAL_ST_OP_CALL)
     return fail(FLHAL_E_INVALID, "flhal_op_run: struct_type of the call is {}; FLHAL_ST_OP_CALL ({}) is needed",
                 call->struct_type, FLHAL_ST_OP_CALL);
-  if (call->struct_size < sizeof(flhal_op_call))
+  if (call->struct_size < kCallBytesV1_0)
     return fail(FLHAL_E_INVALID, "flhal_op_run: struct_size of the call is {}; at least {} is needed",
-                call->struct_size, sizeof(flhal_op_call));
+                call->struct_size, kCallBytesV1_0);
+  if (call->struct_size > kLongestStruct)
+    return fail(FLHAL_E_INVALID, "flhal_op_run: struct_size of the call is {}, which is no size; set it to sizeof(flhal_op_call)",
+                call->struct_size);
   const char* bytes = reinterpret_cast<const char*>(call);
   for (uint32_t at = sizeof(flhal_op_call); at < call->struct_size; ++at)
     if (bytes[at])
@@ -55,10 +67,14 @@ Status check_call_head(const flhal_op_call* call) {
     uint32_t struct_size, struct_type;
     const void* next;
   };
-  for (auto* link = static_cast<const Link*>(call->next); link; link = static_cast<const Link*>(link->next))
+  uint32_t links = 0;
+  for (auto* link = static_cast<const Link*>(call->next); link; link = static_cast<const Link*>(link->next)) {
+    if (++links > kMostLinks)
+      return fail(FLHAL_E_INVALID, "flhal_op_run: the call's chain of extensions has more than {} links, or ends in itself", kMostLinks);
     if (link->struct_type >> 31)
       return fail(FLHAL_E_UNSUPPORTED, "flhal_op_run: the call carries an extension of struct_type {:#x} that this library "
                   "does not know and that must not be ignored", link->struct_type);
+  }
   return FLHAL_OK;
 }
 
@@ -67,6 +83,13 @@ static Status no_such_op(const char* name, Device* device) {
   if (!own.empty()) own = "; it has " + own;
   return fail(FLHAL_E_NOT_FOUND, "flhal_op_run: there is no op \"{}\", neither in the op set nor among the vendor ops of {}{}", name,
               device->name, own);
+}
+
+flhal_op_call whole_call(const flhal_op_call& call) {
+  flhal_op_call whole{};
+  std::memcpy(&whole, &call, std::min<size_t>(call.struct_size, sizeof whole));
+  whole.struct_size = sizeof whole;
+  return whole;
 }
 
 Status find_unlisted_op(const flhal_op_call* call, Device* device, const OpDef** def) {

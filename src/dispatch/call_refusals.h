@@ -8,6 +8,8 @@ namespace flhal {
 
 [[gnu::cold]] Status no_call();
 [[gnu::cold]] Status check_call_head(const flhal_op_call* call);              // other struct sizes, chained structs
+// A copy of the call as this library knows it: what the caller's struct does not reach is zero.
+[[gnu::cold]] flhal_op_call whole_call(const flhal_op_call& call);
 [[gnu::cold]] Status find_unlisted_op(const flhal_op_call* call, Device* device, const opset::OpDef** def);
 [[gnu::cold]] Status check_counts(const opset::OpDef& def, const flhal_op_call* call);
 [[gnu::cold]] Status malformed_operand(const PreparedCall& p, uint32_t i, const flhal_tensor& t, const char* what);

@@ -164,7 +164,7 @@ void build(Device* device, const kernels::TextKernel& text, TextModule& m) {
   }
 }
 
-flhal_p_function* text_function(Device* device, const kernels::TextKernel& text, Refusal* why) {
+flhal_p_function* text_function(Device* device, const kernels::TextKernel& text, RouteRefusal* why) {
   Modules& all = modules_of(device->index);
   std::shared_ptr<TextModule> m;
   {
@@ -181,7 +181,7 @@ flhal_p_function* text_function(Device* device, const kernels::TextKernel& text,
 
 }  // namespace
 
-bool device_target(const Device& device, kernels::Target* out, Refusal* why) {
+bool device_target(const Device& device, kernels::Target* out, RouteRefusal* why) {
   if (!device.plugin->has_kernels) {
     *why = {Reason::NO_KERNELS, ""};
     return false;
@@ -202,7 +202,7 @@ bool device_target(const Device& device, kernels::Target* out, Refusal* why) {
   return false;
 }
 
-flhal_p_function* device_function(Device* device, const kernels::KernelPlan& plan, Refusal* why) {
+flhal_p_function* device_function(Device* device, const kernels::KernelPlan& plan, RouteRefusal* why) {
   if (Status open = device->open(); !open.ok()) {
     *why = {Reason::BUILD_FAILED, last_error_text()};
     return nullptr;

@@ -1,8 +1,11 @@
 // src/dispatch/infer.cc: flhal_op_infer: sizes, strides and dtype of outputs, for callers without a framework.
 #include <flhal/ops.h>
 
+#include <algorithm>
+
 #include "dispatch/call_refusals.h"
 #include "dispatch/dispatch.h"
+#include "dispatch/layout.h"
 #include "dispatch/opset/call_view.h"
 
 namespace flhal {
@@ -44,9 +47,18 @@ Status infer_outputs(const flhal_op_call* call, flhal_tensor* outputs) {
   opset::CallView view{*def, *call};
   for (uint32_t i = 0; i < call->n_inputs; ++i) {
     const flhal_tensor& t = view.in(i);
-    if ((t.flags & FLHAL_TENSOR_ABSENT) || (t.rank <= opset::kMaxRank && (t.rank == 0 || t.sizes))) continue;
-    return fail(FLHAL_E_INVALID, "flhal_op_infer: {}: input {} has rank {} and no sizes, or a rank above {}", def->name, i,
-                t.rank, opset::kMaxRank);
+    if (t.flags & FLHAL_TENSOR_ABSENT) {
+      const uint32_t slot = std::min<uint32_t>(def->n_outputs + i, opset::kMaxOperands - 1);
+      if (def->operands[slot].optional) continue;
+      return fail(FLHAL_E_INVALID, "flhal_op_infer: {}: input {} is absent, but not optional", def->name, i);
+    }
+    if (t.rank > opset::kMaxRank || (t.rank != 0 && !t.sizes))
+      return fail(FLHAL_E_INVALID, "flhal_op_infer: {}: input {} has rank {} and no sizes, or a rank above {}", def->name, i,
+                  t.rank, opset::kMaxRank);
+    for (uint32_t d = 0; d < t.rank; ++d)
+      if (t.sizes[d] < 0 || static_cast<uint64_t>(t.sizes[d]) >= kMaxElements)
+        return fail(FLHAL_E_INVALID, "flhal_op_infer: {}: input {} has the size {} in dimension {}; 0 to 2^56 are possible", def->name,
+                    i, t.sizes[d], d);
   }
   opset::Inferred inferred;
   std::string why;
@@ -73,7 +85,8 @@ Status infer_outputs(const flhal_op_call* call, flhal_tensor* outputs) {
     for (uint32_t d = out.rank; d-- > 0;) {
       if (!shape.free) sizes[d] = shape.sizes[d];
       strides[d] = step;
-      step *= sizes[d] > 0 ? sizes[d] : 1;
+      if (__builtin_mul_overflow(step, sizes[d] > 0 ? sizes[d] : 1, &step) || static_cast<uint64_t>(step) >= kMaxElements)
+        return fail(FLHAL_E_INVALID, "flhal_op_infer: {}: output {} would have more than 2^56 elements", def->name, i);
     }
   }
   return FLHAL_OK;

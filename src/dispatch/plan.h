@@ -71,10 +71,10 @@ inline bool matches(const Plan& plan, const uint64_t* words, uint32_t n_words) {
 }
 
 // One function per route, in its own file; nullptr and `why` when the route does not do the call.
-Plan* make_native_plan(const PreparedCall& p, Refusal& why);
-Plan* make_kernel_route_plan(const PreparedCall& p, Refusal& why);
-Plan* make_composite_plan(const PreparedCall& p, bool host_parts, Refusal& why);
-Plan* make_host_plan(const PreparedCall& p, Refusal& why);
+Plan* make_native_plan(const PreparedCall& p, RouteRefusal& why);
+Plan* make_kernel_route_plan(const PreparedCall& p, RouteRefusal& why);
+Plan* make_composite_plan(const PreparedCall& p, bool host_parts, RouteRefusal& why);
+Plan* make_host_plan(const PreparedCall& p, RouteRefusal& why);
 
 // Chooses the route, best first. Never fails: a call without a route gets a plan that declines. `without`: bits of routes
 // (1 << FLHAL_ROUTE_*) that withdrew, with the reason to show.

@@ -275,7 +275,7 @@ Result<Plan*> plan_for_slowly(PreparedCall& p, ThreadState& thread) {
 }
 
 Result<Plan*> replace_withdrawn(PreparedCall& p, ThreadState& thread, Plan* plan) {
-  const char* reason = interned(Refusal{Reason::WITHDRAWN, ""}.text());
+  const char* reason = interned(RouteRefusal{Reason::WITHDRAWN, ""}.text());
   FLHAL_ASSIGN(PlanRef next, find_or_plan(p, 1u << plan->route, reason));
   thread.keep(next->hash == p.hash ? class_slot(p.hash) : exact_slot(next->hash, p.hash), next.get());
   return next.get();

@@ -45,13 +45,13 @@ Status take_operand(PreparedCall& p, Gathered& g, uint32_t i, Prepare mode) {
   uint32_t n_out = p.source->n_outputs;
   flhal_tensor_v1& o = p.tensors[i];
   take_shape(o, t);
-  g.malformed |= t.layout != 0;
   if (__builtin_expect(t.flags & (FLHAL_TENSOR_ABSENT | FLHAL_TENSOR_HOST_SCALAR), 0)) {
-    bool scalar = (t.flags & FLHAL_TENSOR_ABSENT) == 0;
-    g.malformed |= scalar && !dtype_fits(t.dtype);
+    bool scalar = (t.flags & FLHAL_TENSOR_ABSENT) == 0;     // of what is absent nothing else is looked at
+    g.malformed |= scalar && (t.layout != 0 || !dtype_fits(t.dtype));
     put_code(p, i, scalar ? operand_code(t.dtype, 0, Layout::kHostScalar, 0) : 0);
     return take_special_operand(p, i, t, &o);
   }
+  g.malformed |= t.layout != 0;
   View view;
   if (i && g.first_rank == t.rank && same_view(t.sizes, t.strides, first.sizes, first.strides, t.rank)) {
     view = g.first;

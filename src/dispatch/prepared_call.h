@@ -97,12 +97,14 @@ uint32_t append_exact(const PreparedCall& p, uint64_t depends_on, uint64_t* word
 // Every bit of the words reaches the upper bits of the hash, so those are used; equality is always of the whole key.
 inline uint64_t mix(uint64_t hash, uint64_t word) { return (hash ^ word) * 0x9E3779B97F4A7C15ull; }
 
-// Copies the shared prefix of a call, in 16-byte steps: a memcpy of this size becomes `rep movs`, which costs more.
+// Copies the shared prefix of a call, in 16-byte steps: a memcpy of this size becomes `rep movs`, which costs more. The caller's
+// struct lies at any multiple of 8. The pointers' types are written out: `auto` forgets the alignment of a typedef, and GCC then
+// loads as if they were multiples of 16.
 inline void take_prefix(flhal_op_call_v1& out, const flhal_op_call& call) {
-  typedef uint64_t Pair __attribute__((vector_size(16), aligned(4), may_alias));
+  typedef uint64_t Pair __attribute__((vector_size(16), aligned(8), may_alias));
   static_assert(offsetof(flhal_op_call, compute_dtype) == 80);
-  auto* to = reinterpret_cast<Pair*>(&out);
-  auto* from = reinterpret_cast<const Pair*>(&call);
+  Pair* to = reinterpret_cast<Pair*>(&out);
+  const Pair* from = reinterpret_cast<const Pair*>(&call);
   Pair a = from[0], b = from[1], c = from[2], d = from[3], e = from[4];
   to[0] = a;
   to[1] = b;

@@ -15,7 +15,7 @@ const char* reason_text(Reason reason) {
   return texts[static_cast<uint32_t>(reason)];
 }
 
-std::string Refusal::text() const {
+std::string RouteRefusal::text() const {
   std::string t = reason_text(reason);
   if (!detail.empty()) t += (t.empty() ? "" : ": ") + detail;
   return t;

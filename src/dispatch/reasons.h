@@ -14,7 +14,7 @@ enum class Reason : uint32_t {
 };
 const char* reason_text(Reason reason);
 
-struct Refusal {
+struct RouteRefusal {
   Reason reason = Reason::NONE;
   std::string detail;            // "" or more words
   uint64_t depends_on = 0;       // FLHAL_DEPENDS_*: a call of the class that differs there may not be refused
@@ -28,7 +28,7 @@ const char* interned(std::string_view text);
 #define FLHAL_DECLINE_UNLESS(condition, code, words)                          \
   do {                                                                        \
     if (!(condition)) {                                                       \
-      why = ::flhal::Refusal{::flhal::Reason::code, words, why.depends_on};   \
+      why = ::flhal::RouteRefusal{::flhal::Reason::code, words, why.depends_on};   \
       return nullptr;                                                         \
     }                                                                         \
   } while (0)

@@ -28,7 +28,7 @@ struct CompositePlan final : Plan {
 
 }  // namespace
 
-Plan* make_composite_plan(const PreparedCall& p, bool host_parts, Refusal& why) {
+Plan* make_composite_plan(const PreparedCall& p, bool host_parts, RouteRefusal& why) {
   FLHAL_DECLINE_UNLESS((p.call.flags & FLHAL_CALL_NO_COMPOSITE) == 0, CALL_FORBIDS, "no composite");
   CompositeFn fn = composite_for(p.def->number);
   FLHAL_DECLINE_UNLESS(fn, NO_COMPOSITE, "");

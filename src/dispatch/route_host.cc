@@ -138,7 +138,7 @@ struct HostPlan final : Plan {
 
 }  // namespace
 
-Plan* make_host_plan(const PreparedCall& p, Refusal& why) {
+Plan* make_host_plan(const PreparedCall& p, RouteRefusal& why) {
   FLHAL_DECLINE_UNLESS((p.call.flags & FLHAL_CALL_NO_HOST_ROUTE) == 0, CALL_FORBIDS, "no host route");
   const char* reason = "";
   auto kernel = kernels::make_kernel_plan(p.call, kernels::Target{}, &reason);

@@ -119,7 +119,7 @@ bool uses(const PreparedCall& p, flhal_dtype a, flhal_dtype b) {
 
 }  // namespace
 
-Plan* make_kernel_route_plan(const PreparedCall& p, Refusal& why) {
+Plan* make_kernel_route_plan(const PreparedCall& p, RouteRefusal& why) {
   kernels::Target target;
   if (!device_target(*p.device, &target, &why)) return nullptr;
   FLHAL_DECLINE_UNLESS(p.device->has(FLHAL_CAP_FP64) || !uses(p, FLHAL_F64, FLHAL_C128), NO_FP64, "");

@@ -98,10 +98,10 @@ struct NativePlan final : Plan {
 
 }  // namespace
 
-Plan* make_native_plan(const PreparedCall& p, Refusal& why) {
+Plan* make_native_plan(const PreparedCall& p, RouteRefusal& why) {
   Plugin& plugin = *p.device->plugin;
   FLHAL_DECLINE_UNLESS(plugin.has_ops, NO_OPS, "");
-  FLHAL_DECLINE_UNLESS(is_vendor_op(*p.def) || opset::kOpSetMinor <= plugin.ops.op_set_minor, NEWER_OP, "");
+  FLHAL_DECLINE_UNLESS(is_vendor_op(*p.def) || opset::minor_needed(*p.def, p.call.attrs, p.call.n_attrs) <= plugin.ops.op_set_minor, NEWER_OP, "");
   Status open = p.device->open();
   FLHAL_DECLINE_UNLESS(open.ok(), PLUGIN_FAILED, last_error_text());
   flhal_plan_info_v1 info{};

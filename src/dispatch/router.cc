@@ -10,13 +10,13 @@ namespace {
 struct RouteRow {
   uint32_t route;
   ForcedRoute forced_by;
-  Plan* (*make)(const PreparedCall&, Refusal&);
+  Plan* (*make)(const PreparedCall&, RouteRefusal&);
 };
 
 // A composite whose parts all run on the chip goes before the host; one with parts on the host goes behind it, since one
 // trip to the host is cheaper than one for each part.
-Plan* make_composite_on_chip(const PreparedCall& p, Refusal& why) { return make_composite_plan(p, false, why); }
-Plan* make_composite_anywhere(const PreparedCall& p, Refusal& why) { return make_composite_plan(p, true, why); }
+Plan* make_composite_on_chip(const PreparedCall& p, RouteRefusal& why) { return make_composite_plan(p, false, why); }
+Plan* make_composite_anywhere(const PreparedCall& p, RouteRefusal& why) { return make_composite_plan(p, true, why); }
 
 constexpr RouteRow kRoutes[] = {
     {FLHAL_ROUTE_NATIVE, ForcedRoute::kNative, make_native_plan},
@@ -61,7 +61,7 @@ PlanRef choose_route(const PreparedCall& p, uint32_t without, const char* withdr
       add_reason(row.route, withdrawn_reason);
       continue;
     }
-    Refusal why;
+    RouteRefusal why;
     if (row.route != FLHAL_ROUTE_NATIVE && is_vendor_op(*p.def)) why.reason = Reason::VENDOR_OP;
     else plan = row.make(p, why);
     if (plan) {
@@ -74,7 +74,7 @@ PlanRef choose_route(const PreparedCall& p, uint32_t without, const char* withdr
   if (!plan) {
     plan = new DeclinedPlan;
     plan->route = FLHAL_ROUTE_DECLINED;
-    if (forced != ForcedRoute::kAuto) reasons += (reasons.empty() ? "" : "; ") + Refusal{Reason::NOT_FORCED, ""}.text();
+    if (forced != ForcedRoute::kAuto) reasons += (reasons.empty() ? "" : "; ") + RouteRefusal{Reason::NOT_FORCED, ""}.text();
   }
   plan->depends_on |= refused_for;
   plan->def = p.def;

@@ -79,8 +79,7 @@ Status run_with_copies(const PreparedCall& p) {
     tensors[i] = pair[0];
     copies.push_back(std::move(copy));
   }
-  flhal_op_call call = *p.source;
-  call.struct_size = sizeof call;
+  flhal_op_call call = whole_call(*p.source);
   call.tensors = tensors.data();
   call.tensor_stride = sizeof(flhal_tensor);
   return run_call(p.stream, &call);

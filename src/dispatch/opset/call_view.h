@@ -31,7 +31,9 @@ struct CallView {
   int64_t integer(uint32_t slot) const {
     const flhal_attr* a = attr(slot);
     if (!a) return def.attrs[slot].default_int;
-    return a->kind == FLHAL_ATTR_FLOAT ? static_cast<int64_t>(a->v.f) : a->v.i;
+    if (a->kind != FLHAL_ATTR_FLOAT) return a->v.i;
+    const bool fits = a->v.f > -9e18 && a->v.f < 9e18;      // refused when a plan is made, like every other wrong kind
+    return fits ? static_cast<int64_t>(a->v.f) : def.attrs[slot].default_int;
   }
   double number(uint32_t slot) const {
     const flhal_attr* a = attr(slot);

@@ -38,6 +38,7 @@ struct Attr {
   int64_t default_int = 0;   // INT, and every element of INTS
   double default_float = 0;
   const char* doc = "";
+  uint8_t since = 0;         // op set minor that added it: a call that gives it is only shown to plugins that know it
 };
 
 enum class Family : uint8_t { kPointwise, kReduce, kMatmul, kConv, kNorm, kIndex, kRandom, kCopy };
@@ -76,6 +77,7 @@ struct OpDef {
   double identity = 0;
   InferFn infer = nullptr;
   CheckFn check = nullptr;
+  uint8_t since = 0;           // op set minor that added the row
   uint64_t fast_counts = 0;    // n_outputs | n_inputs << 32 when hot_path.h takes the op: pointwise, one output, required inputs
 
   constexpr bool variadic() const {
@@ -115,6 +117,8 @@ struct OpDef {
   constexpr OpDef of(Dtypes t) const { OpDef d = *this; d.dtypes = t; return d; }
   constexpr OpDef gives(OutDtype t) const { OpDef d = *this; d.out_dtype = t; return d; }
   constexpr OpDef within(Tolerance t) const { OpDef d = *this; d.tolerance = t; return d; }
+  constexpr OpDef row_since(uint8_t minor) const { OpDef d = *this; d.since = minor; return d; }
+  constexpr OpDef attr_since(uint8_t minor) const { OpDef d = *this; d.attrs[d.n_attrs - 1].since = minor; return d; }   // the last one
   constexpr OpDef when_empty(double value) const {
     OpDef d = *this;
     d.fills_empty = true;

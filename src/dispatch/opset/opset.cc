@@ -41,4 +41,13 @@ const OpDef* find(std::string_view name) {
   return nullptr;
 }
 
+uint32_t minor_needed(const OpDef& def, const flhal_attr_v1* attrs, uint32_t n_attrs) {
+  uint32_t needed = def.since;
+  for (uint32_t i = 0; i < n_attrs; ++i) {
+    const uint32_t number = attrs[i].key & 0xff;
+    if (number - 1 < def.n_attrs && def.attrs[number - 1].since > needed) needed = def.attrs[number - 1].since;
+  }
+  return needed;
+}
+
 }  // namespace flhal::opset

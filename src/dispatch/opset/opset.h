@@ -1,13 +1,15 @@
 // src/dispatch/opset/opset.h: the whole op set: finding rows.
 #pragma once
 
+#include <flhal/plugin.h>
+
 #include <string_view>
 
 #include "dispatch/opset/op_def.h"
 
 namespace flhal::opset {
 
-inline constexpr uint32_t kOpSetMinor = 0;   // grows when rows are added after the freeze
+inline constexpr uint32_t kOpSetMinor = 0;   // grows when rows or attributes are added after the freeze: see OpDef::since
 
 struct Rows {
   const OpDef* first;
@@ -33,5 +35,8 @@ const char* family_name(Family family);
 extern const OpDef* g_rows[kMaxOpNumber];      // by number; filled before main
 inline const OpDef* row_of(uint32_t number) { return number < kMaxOpNumber ? g_rows[number] : nullptr; }
 const OpDef* find(std::string_view name);
+
+// The op set minor that a plugin must know to be shown a call of `def` with these attributes.
+uint32_t minor_needed(const OpDef& def, const flhal_attr_v1* attrs, uint32_t n_attrs);
 
 }  // namespace flhal::opset

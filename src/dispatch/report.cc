@@ -17,6 +17,7 @@
 #include "dispatch/counters.h"
 #include "dispatch/fallback_policy.h"
 #include "dispatch/opset/json.h"
+#include "layers/layers_report.h"
 #include "memory/pool.h"
 #include "memory/traffic.h"
 
@@ -153,7 +154,7 @@ struct ReportRow {
 constexpr ReportRow kReports[] = {
     {"load", load_report_json, false}, {"devices", devices_json, false}, {"fallback", fallback_json, true},
     {"routes", routes_json, true},     {"memory", memory_json, false},   {"config", config_json, false},
-    {"ops", opset::json, false},
+    {"ops", opset::json, false},       {"layers", layers_json, true},
 };
 
 Result<const ReportRow*> find_report(std::string_view which, const char* function, bool resets) {
@@ -173,7 +174,11 @@ Result<std::string> report_json(std::string_view which) {
 }
 
 Status report_reset(std::string_view which) {
-  FLHAL_TRY(find_report(which, "flhal_report_reset", true));
+  FLHAL_ASSIGN(const ReportRow* row, find_report(which, "flhal_report_reset", true));
+  if (row->make == layers_json) {
+    reset_layers();
+    return FLHAL_OK;
+  }
   reset_counters();   // both reports read the same rows
   reset_traffic();
   reset_fallback_warnings();

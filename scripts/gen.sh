@@ -21,6 +21,7 @@ mkdir -p "$out/conformance/mustpass/1.0"
 "$opset" conformance > "$out/conformance/op_rows.def"
 python3 scripts/gen_status.py src/core/status.def "$out/include/flhal/status.h"
 python3 scripts/gen_errors.py src/core/status.def src/dispatch/reasons.def > "$out/docs/reference/errors.md"
+python3 scripts/gen_findings.py src/layers/findings.def > "$out/docs/reference/findings.md"
 "$conformance" table duties > "$out/docs/reference/duties.md"
 "$conformance" table mutants > "$out/docs/reference/mutants.md"
 slots=(sdk/guide/slots.toml src/core/slots.def src/core/ops_slots.def conformance/duties.def)
@@ -43,7 +44,7 @@ promise abi/1.0/constants.txt "a name keeps its number for ever, give a new mean
 
 [ ! -f abi/1.0/ops.txt ] || "$opset" check abi/1.0/ops.txt
 faults=0
-for file in include/flhal/ops.h include/flhal/status.h docs/reference/{ops,errors,duties,mutants,slots}.md docs/howto/porting.md abi/1.0/ops.txt abi/1.0/constants.txt abi/1.0/layout.h conformance/op_rows.def \
+for file in include/flhal/ops.h include/flhal/status.h docs/reference/{ops,errors,duties,mutants,slots,findings}.md docs/howto/porting.md abi/1.0/ops.txt abi/1.0/constants.txt abi/1.0/layout.h conformance/op_rows.def \
     conformance/mustpass/1.0/{sync,kernel,async,ops}.txt; do
   if cmp -s "$out/$file" "$file"; then continue; fi
   if [ "$mode" = write ]; then

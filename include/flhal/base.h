@@ -62,8 +62,8 @@ FLHAL_API const char* flhal_status_name(flhal_status status);
 //   plugin_path         colon list of folders, manifests or libraries         read at the first device count
 //   device              name of the default device                            read at the first device count
 //   visible_devices     comma list of names, filters and orders               read at the first device count
-//   slow_slot_s         seconds after which a plugin call that has not returned is logged; 0 (default) = off; read at the
-//                       first device count
+//   slow_slot_s         seconds after which a plugin call that has not returned is logged; 0 = off; read at the first device count
+//   layers              none | of validate,trace,fault,stats; with faults, trace_file, trace_payload     docs/why/layers.md
 //   route               auto | native | kernel | composite | host             default auto; for tests and measurements
 // Of one device or op: "memory_pool_size@<device name>", "fallback_policy@<op as in reports>"; "default" takes it back.
 // Errors: FLHAL_E_INVALID, the text lists the valid keys or values. Since: 1.0

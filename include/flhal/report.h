@@ -30,10 +30,11 @@ FLHAL_API void flhal_scope_leave(uint32_t outer);
 
 // Gives a report as JSON text. which: "load" (plugins: what was found, what did not load, why, remedy, places searched),
 // "devices", "fallback" (per op: route, reason, calls, ms, bytes, call site; and what moved between devices), "routes" (calls per op and route), "memory",
-// "config" (settings, where each value came from), "ops" (the op set), "vendor_ops" (name and schema of what plugins of open devices add).
+// "config" (settings, where each value came from), "ops" (the op set), "vendor_ops" (name and schema of what plugins of open devices add),
+// "layers" (what the layers counted, injected, wrote and found).
 // Errors: FLHAL_E_NOT_FOUND lists the reports. Since: 1.0
 FLHAL_API flhal_status flhal_report(const char* which, flhal_text_fn fn, void* ctx);
-// Sets the counts of "fallback" and "routes" back to nothing. Since: 1.0
+// Sets the counts of "fallback" and "routes", or the counts and findings of "layers", back to nothing. Since: 1.0
 FLHAL_API flhal_status flhal_report_reset(const char* which);
 
 #ifdef __cplusplus

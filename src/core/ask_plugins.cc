@@ -19,6 +19,7 @@
 #include "core/plugin_table_fill.h"
 #include "core/probe_cache.h"
 #include "core/probe_child.h"
+#include "layers/frame.h"
 
 namespace flhal {
 namespace {
@@ -108,10 +109,12 @@ void ask_cache_and_children(std::vector<Work>& all, LoadReport& report) {
 
 Refusal ask_in_process(const Work& work, AskedPlugin& out) {
   FLHAL_REFUSE_ON(load_library(work.file, work.candidate->manifest.id, *out.plugin));
-  FLHAL_REFUSE_ON(init_plugin(*out.plugin));
-  Refusal refusal = describe_plugin(*out.plugin, out.description.get());
+  layers_attach(*out.plugin);
+  Refusal refusal = init_plugin(*out.plugin);
+  if (!refusal) refusal = describe_plugin(*out.plugin, out.description.get());
   if (refusal) {
     shut_down_plugin(*out.plugin);
+    layers_detach(*out.plugin);
     return refusal;
   }
   out.plugin->loaded = true;
@@ -196,6 +199,7 @@ std::vector<AskedPlugin> ask_plugins(const std::vector<Candidate>& candidates, L
         usable.push_back(std::move(asked));
       } else if (!work.refusal) {
         shut_down_plugin(*asked.plugin);
+        layers_detach(*asked.plugin);
       }
     }
     if (work.refusal) {

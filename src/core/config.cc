@@ -15,7 +15,9 @@
 #include <mutex>
 #include <vector>
 
+#include "core/config_follow.h"
 #include "core/config_values.h"
+#include "layers/rules.h"
 
 namespace flhal {
 namespace {
@@ -66,6 +68,9 @@ bool take_route(std::string_view v) {
 }
 bool take_schedule(std::string_view v) { return parse_name(v, kSchedules).has_value(); }   // plans ask for the text
 bool take_kernel_cache(std::string_view v) { return parse_name(v, kOnOff).has_value(); }
+bool take_layers(std::string_view v) { return layers::parse_layers(v).has_value(); }       // the layers ask for the texts
+bool take_faults(std::string_view v) { return layers::parse_faults(v).has_value(); }
+bool take_on_off(std::string_view v) { return parse_name(v, kOnOff).has_value(); }
 bool take_text(std::string_view) { return true; }   // checked where it is used: names and paths
 bool take_slow_slot(std::string_view v) { return parse_integer(v, 0, 86400).has_value(); }
 bool take_probe_timeout(std::string_view v) { return parse_integer(v, 10, 600000).has_value(); }
@@ -77,7 +82,7 @@ struct Row {
   const char* environment;      // FLHAL_<this> wins over TORCH_FL_<this>
   const char* initial;
   bool (*take)(std::string_view);
-  const char* valid;
+  const char* valid;            // nullptr: layers::fault_forms(), which is made when it is asked for
   bool until_first_count;       // a change after the device list froze is refused
 };
 
@@ -96,10 +101,15 @@ constexpr Row kRows[] = {
     {"kernel_cache", "KERNEL_CACHE", "on", take_kernel_cache, "on or off", false},
     {"float64", "FLOAT64", "refuse", take_float64, "refuse or demote", false},
     {"slow_slot_s", "SLOW_SLOT_S", "0", take_slow_slot, "a whole number of seconds, 0 for off", true},
+    {"layers", "LAYERS", "none", take_layers, layers::kLayersValues, false},
+    {"faults", "FAULTS", "", take_faults, nullptr, false},
+    {"trace_file", "TRACE_FILE", "flhal-trace-%p.json", take_text, "a path; %p is the process number", false},
+    {"trace_payload", "TRACE_PAYLOAD", "off", take_on_off, "on or off", false},
     {"probe_timeout_ms", "PROBE_TIMEOUT_MS", "10000", take_probe_timeout, "a whole number from 10 to 600000", true},
     {"probe_cache", "PROBE_CACHE", "on", take_probe_cache, "on, off or refresh", true},
 };
 constexpr size_t kRowCount = sizeof kRows / sizeof kRows[0];
+const char* valid_values(const Row& row) { return row.valid ? row.valid : layers::fault_forms(); }
 
 struct Value {
   std::string text;
@@ -139,7 +149,7 @@ void load_locked() {
         value.text = clean;
         value.source = name;
       } else {
-        value.error = fmt::format("the environment variable {}='{}' does not parse; {} takes {}", name, text, row.key, row.valid);
+        value.error = fmt::format("the environment variable {}='{}' does not parse; {} takes {}", name, text, row.key, valid_values(row));
       }
       break;
     }
@@ -183,13 +193,13 @@ Status set_part(const Row& row, std::string_view key, std::string_view part, std
   if (row.take == take_pool_size) {
     auto limit = back ? std::nullopt : parse_pool_limit(clean);
     if ((!limit && !back) || part.empty())
-      return fail(FLHAL_E_INVALID, "flhal_config_set: '{}' is no value of {}; it takes {}, or default", text, key, row.valid);
+      return fail(FLHAL_E_INVALID, "flhal_config_set: '{}' is no value of {}; it takes {}, or default", text, key, valid_values(row));
     if (back) g_pool_limit_of.erase(std::string(part));
     else g_pool_limit_of.insert_or_assign(std::string(part), *limit);
   } else if (row.take == take_fallback_policy) {
     auto i = back ? std::nullopt : parse_name(clean, kPolicies);
     if ((!i && !back) || part.empty())
-      return fail(FLHAL_E_INVALID, "flhal_config_set: '{}' is no value of {}; it takes {}, or default", text, key, row.valid);
+      return fail(FLHAL_E_INVALID, "flhal_config_set: '{}' is no value of {}; it takes {}, or default", text, key, valid_values(row));
     if (back) g_policy_of.erase(std::string(part));
     else g_policy_of.insert_or_assign(std::string(part), static_cast<FallbackPolicy>(*i));
     g_config.some_ops_have_policies.store(!g_policy_of.empty(), std::memory_order_release);
@@ -231,7 +241,7 @@ static Status set_value(std::string_view key, std::string_view text) {
     return fail(FLHAL_E_INVALID, "flhal_config_set: {} is read at the first device count, which was made already; set it "
                 "earlier, or set FLHAL_{} before the program starts", row.key, row.environment);
   if (!row.take(clean))
-    return fail(FLHAL_E_INVALID, "flhal_config_set: '{}' is no value of {}; it takes {}", text, row.key, row.valid);
+    return fail(FLHAL_E_INVALID, "flhal_config_set: '{}' is no value of {}; it takes {}", text, row.key, valid_values(row));
   Value& value = values()[i];
   value.text = clean;
   value.source = "flhal_config_set";
@@ -243,8 +253,13 @@ static Status set_value(std::string_view key, std::string_view text) {
 static std::atomic<void (*)()> g_level_follower{nullptr};
 void config_on_async_level(void (*follow)()) { g_level_follower.store(follow, std::memory_order_release); }
 
+static std::atomic<void (*)()> g_layers_follower{nullptr};
+void config_on_layers(void (*follow)()) { g_layers_follower.store(follow, std::memory_order_release); }
+
 Status config_set(std::string_view key, std::string_view text) {
   FLHAL_TRY(set_value(key, text));
+  auto* layers_follow = g_layers_follower.load(std::memory_order_acquire);
+  if ((key == "layers" || key == "faults" || key == "trace_file" || key == "trace_payload") && layers_follow) layers_follow();
   auto* follow = g_level_follower.load(std::memory_order_acquire);
   if (key == "async_level" && follow) follow();   // without the lock: it waits for workers, and their calls read settings
   return FLHAL_OK;
@@ -341,7 +356,7 @@ std::string config_json() {
     cJSON_AddStringToObject(row, "key", kRows[i].key);
     cJSON_AddStringToObject(row, "value", value.text.c_str());
     cJSON_AddStringToObject(row, "source", value.source.c_str());
-    cJSON_AddStringToObject(row, "valid", kRows[i].valid);
+    cJSON_AddStringToObject(row, "valid", valid_values(kRows[i]));
     if (!value.error.empty()) cJSON_AddStringToObject(row, "error", value.error.c_str());
     cJSON_AddItemToArray(settings, row);
   }

@@ -14,6 +14,7 @@
 #include "core/log.h"
 #include "core/slot_watch.h"
 #include "core/stream.h"
+#include "layers/frame.h"
 #include "memory/pinned.h"
 #include "memory/pool.h"
 
@@ -58,7 +59,11 @@ Status load_late(Plugin& plugin, bool* now) {
     plugin.module_binary = fresh.module_binary;
     plugin.negotiated_minor = fresh.negotiated_minor;
     plugin.serialize_all = fresh.serialize_all;
-    if (Refusal refusal = init_plugin(plugin)) return refusal.as_status();
+    layers_attach(plugin);
+    if (Refusal refusal = init_plugin(plugin)) {
+      layers_detach(plugin);                       // the next try fills its tables anew
+      return refusal.as_status();
+    }
   }
   plugin.loaded = true;
   return FLHAL_OK;
@@ -104,7 +109,7 @@ Status Device::open() {
   bool just_loaded = false;
   if (!load_late(*plugin, &just_loaded).ok()) return vanished(*this);
   if (just_loaded && !check_still_there(*this).ok()) return vanished(*this);
-  watch_slots(*plugin);
+  watch_slots();
 
   flhal_p_device* opened = nullptr;
   Refusal refusal = guarded(plugin->id, "device_open", [&]() -> Refusal {

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <mutex>
 #include <set>
+#include <utility>
 
 #include "core/log.h"
 #include "core/plugin_table.h"
@@ -20,20 +21,25 @@
 namespace flhal {
 namespace {
 
-thread_local PluginError* t_left __attribute__((tls_model("initial-exec"))) = nullptr;
+struct Left {
+  PluginError error;
+  uint64_t count = 0;                        // texts so far, and the status of the last one: stay when the error is taken
+  flhal_status last = FLHAL_OK;
+};
+thread_local Left* t_left __attribute__((tls_model("initial-exec"))) = nullptr;
 std::atomic<NotifyListener> g_notify{nullptr};
 
-PluginError& left() {
+Left& left() {
   if (t_left == nullptr) {
     static pthread_key_t key;
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, [] {
       pthread_key_create(&key, [](void* p) {
         t_left = nullptr;
-        delete static_cast<PluginError*>(p);
+        delete static_cast<Left*>(p);
       });
     });
-    t_left = new PluginError;
+    t_left = new Left;
     pthread_setspecific(key, t_left);
   }
   return *t_left;
@@ -105,7 +111,10 @@ flhal_host_v1 host_services() {
 }
 
 void leave_plugin_error(flhal_status status, int64_t vendor_code, const char* text, const char* text_end) {
-  PluginError& error = left();
+  Left& mine = left();
+  ++mine.count;
+  mine.last = status;
+  PluginError& error = mine.error;
   error.status = status;
   error.vendor_code = vendor_code;
   error.text.assign(text, strnlen(text, kTextMax));
@@ -114,11 +123,13 @@ void leave_plugin_error(flhal_status status, int64_t vendor_code, const char* te
 
 PluginError take_plugin_error(flhal_status answer) {
   if (t_left == nullptr) return {};
-  PluginError taken = std::move(*t_left);
-  *t_left = {};
+  PluginError taken = std::exchange(t_left->error, {});
   if (taken.status != answer) return {};
   return taken;
 }
+
+uint64_t plugin_texts_left() { return t_left ? t_left->count : 0; }
+flhal_status last_plugin_status() { return t_left ? t_left->last : FLHAL_OK; }
 
 void set_notify_listener(NotifyListener listener) { g_notify.store(listener, std::memory_order_release); }
 

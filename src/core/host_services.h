@@ -22,6 +22,9 @@ struct PluginError {
 };
 // Takes it when it belongs to `answer`; empty otherwise. Clears it in both cases.
 PluginError take_plugin_error(flhal_status answer);
+// For the layer validate: how many texts were left on this thread so far, and the status that came with the last one.
+uint64_t plugin_texts_left();
+flhal_status last_plugin_status();
 
 // Who hears host->notify(token, status). One listener: the owner of streams and events.
 using NotifyListener = void (*)(uint64_t token, flhal_status status);

@@ -18,6 +18,7 @@
 #include "dispatch/fallback_policy.h"
 #include "dispatch/opset/json.h"
 #include "dispatch/vendor_ops.h"
+#include "layers/layers_report.h"
 #include "memory/pool.h"
 #include "memory/traffic.h"
 
@@ -154,7 +155,7 @@ struct ReportRow {
 constexpr ReportRow kReports[] = {
     {"load", load_report_json, false}, {"devices", devices_json, false}, {"fallback", fallback_json, true},
     {"routes", routes_json, true},     {"memory", memory_json, false},   {"config", config_json, false},
-    {"ops", opset::json, false},       {"vendor_ops", vendor_ops_json, false},
+    {"ops", opset::json, false},       {"vendor_ops", vendor_ops_json, false}, {"layers", layers_json, true},
 };
 
 Result<const ReportRow*> find_report(std::string_view which, const char* function, bool resets) {
@@ -174,7 +175,11 @@ Result<std::string> report_json(std::string_view which) {
 }
 
 Status report_reset(std::string_view which) {
-  FLHAL_TRY(find_report(which, "flhal_report_reset", true));
+  FLHAL_ASSIGN(const ReportRow* row, find_report(which, "flhal_report_reset", true));
+  if (row->make == layers_json) {
+    reset_layers();
+    return FLHAL_OK;
+  }
   reset_counters();   // both reports read the same rows
   reset_traffic();
   reset_fallback_warnings();

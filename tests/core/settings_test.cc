@@ -96,7 +96,9 @@ TEST_CASE("settings in C: a forced route is taken, and said in the log", "[core]
 
 TEST_CASE("settings in C: texts and numbers without a choice are taken under both names, FLHAL_ wins", "[core][config][settings]") {
   struct { const char* key, *variable, *value, *other; } rows[] = {
-      {"device", "DEVICE", "chip_b", "chip_a"}, {"visible_devices", "VISIBLE_DEVICES", "chip_b,ram", "ram"}, {"slow_slot_s", "SLOW_SLOT_S", "30", "60"}};
+      {"device", "DEVICE", "chip_b", "chip_a"}, {"visible_devices", "VISIBLE_DEVICES", "chip_b,ram", "ram"}, {"slow_slot_s", "SLOW_SLOT_S", "30", "60"},
+      {"layers", "LAYERS", "validate,stats", "trace"}, {"faults", "FAULTS", "fail=copy:3", "lose=7"}, {"trace_file", "TRACE_FILE", "a.json", "b.json"},
+      {"trace_payload", "TRACE_PAYLOAD", "on", "off"}};
   for (const auto& row : rows) {
     INFO(row.key);
     const std::string mine = std::string("FLHAL_") + row.variable, theirs = std::string("TORCH_FL_") + row.variable;

@@ -1,5 +1,5 @@
 # What the install tests install has to be built before.
-foreach(target IN ITEMS flhal flhal-probe flhal-info flhal-conformance flhal-kernels flhal_plugin_ram flhal_plugin_mock flhal_plugin_host scan_one)
+foreach(target IN ITEMS flhal flhal-probe flhal-info flhal-conformance flhal-replay flhal-kernels flhal_plugin_ram flhal_plugin_mock flhal_plugin_host scan_one)
   if(TARGET ${target})
     add_dependencies(test_install ${target})
   endif()

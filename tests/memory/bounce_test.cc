@@ -157,7 +157,7 @@ struct WaysOf : Ways {
 
 }  // namespace
 
-TEST_CASE("bounce: without one of its waits wrong bytes arrive", "[memory][bounce]") {
+TEST_CASE("bounce: without one of its waits wrong bytes arrive", "[memory][bounce][unvalidated]") {
   const uint64_t n = 6 * kChunkBytes;
 #ifdef __SANITIZE_THREAD__
   const std::vector<Without> cases = {Without::kNothing};   // a copy without one of its waits is a race, and shall be one

@@ -43,7 +43,7 @@ TEST_CASE("truth: random programs over three chips of two makers, late and reord
 
 // Not under ThreadSanitizer: what is left out here is what makes these programs free of races.
 #ifndef __SANITIZE_THREAD__
-TEST_CASE("truth: without one of the mechanisms the same programs show wrong bytes", "[core][truth]") {
+TEST_CASE("truth: without one of the mechanisms the same programs show wrong bytes", "[core][truth][unvalidated]") {
   struct Case { Without without; const char* name; };
   for (Case c : {Case{Without::kWaits, "waits between streams"}, Case{Without::kUsedOn, "used_on"},
                  Case{Without::kOwnSource, "sources of early uploads"}, Case{Without::kDownloadWait, "waits for early downloads"}}) {

@@ -85,6 +85,7 @@ int TestWorld::enter(const std::string& mock_script) {
   std::string script = mock_script;
   if (const char* more = getenv("FLHAL_TEST_MOCK")) script += (script.empty() ? "" : ",") + std::string(more);
   if (const char* level = getenv("FLHAL_TEST_ASYNC_LEVEL")) setenv("FLHAL_ASYNC_LEVEL", level, 1);
+  if (const char* layers = getenv("FLHAL_TEST_LAYERS")) setenv("FLHAL_LAYERS", layers, 1);
   if (!script.empty()) setenv("FLHAL_MOCK", script.c_str(), 1);
   return 0;
 }

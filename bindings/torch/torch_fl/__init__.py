@@ -12,6 +12,16 @@ _C = _load_module.load()
 
 from . import _exit  # noqa: E402, F401
 from ._devices import Device, activate, clear_error, current_device, device_count, devices, is_available, synchronize  # noqa: E402
+from ._layers import (  # noqa: E402
+    get_faults,
+    get_layers,
+    get_layers_report,
+    get_trace_file,
+    layers,
+    set_faults,
+    set_layers,
+    set_trace_file,
+)
 from ._reports import fallback, get_fallback_report, get_route_report, memory_summary, reset  # noqa: E402
 from ._scope import device  # noqa: E402
 from ._place import place, unplace  # noqa: E402
@@ -49,12 +59,17 @@ __all__ = [
     "get_fallback_policy",
     "get_fallback_report",
     "get_fallback_threshold",
+    "get_faults",
     "get_float64",
+    "get_layers",
+    "get_layers_report",
     "get_log_level",
     "get_memory_pool_size",
     "get_plugin_path",
     "get_route_report",
+    "get_trace_file",
     "is_available",
+    "layers",
     "memory_summary",
     "ops",
     "place",
@@ -63,10 +78,13 @@ __all__ = [
     "set_async_level",
     "set_fallback_policy",
     "set_fallback_threshold",
+    "set_faults",
     "set_float64",
+    "set_layers",
     "set_log_level",
     "set_memory_pool_size",
     "set_plugin_path",
+    "set_trace_file",
     "synchronize",
     "unplace",
 ]

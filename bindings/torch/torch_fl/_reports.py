@@ -44,9 +44,10 @@ def get_route_report(as_json=False):
 
 
 def reset():
-    """Sets the counts of the fallback report and of the routes back to nothing."""
+    """Sets the counts of the fallback report, of the routes and of the layers, and what validate found, back to nothing."""
     _C.report_reset("fallback")
     _C.report_reset("routes")
+    _C.report_reset("layers")
     _traffic.forget()
 
 

@@ -26,3 +26,8 @@ def flhal_info() -> None:
 def flhal_conformance() -> None:
     """Runs flhal-conformance: whether a plugin keeps its duties."""
     _become("flhal-conformance")
+
+
+def flhal_replay() -> None:
+    """Runs flhal-replay: makes the calls of a trace again, of any plugin."""
+    _become("flhal-replay")

@@ -3,6 +3,7 @@
 // SVM begins where the driver wants, and drivers refuse large alignments: a slab takes a granule more and begins inside.
 // A view is the memory itself (fine SVM), or a mapping: coarse SVM and buffers must not be touched by the host otherwise.
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 
@@ -13,6 +14,7 @@ namespace flhal::opencl {
 namespace {
 
 constexpr uint64_t kGranule = 65536;
+constexpr uint64_t kHugePage = 2ull << 20;
 constexpr uint64_t kAskTheSystemFrom = 64ull << 20;   // below, the 30 us of reading /proc would be felt
 constexpr size_t kPartsMax = 64;                      // sub-buffers kept per slab
 
@@ -41,6 +43,9 @@ cl_int make_svm(flhal_p_memory* m, uint64_t align) {
   m->svm = cl.clSVMAlloc(m->device->context, flags, m->taken_bytes, 0);
   if (!m->svm) return CL_MEM_OBJECT_ALLOCATION_FAILURE;   // clSVMAlloc tells no more
   m->address = round_up(m->svm, align);
+  // Where the slab is the host's own memory, small pages would cost every second access of a long walk a look at the page table. Only
+  // advice, as in the host plugin.
+  if (m->device->chip->unified && m->bytes >= kHugePage) madvise(m->address, m->bytes, MADV_HUGEPAGE);
   return CL_SUCCESS;
 }
 

@@ -20,6 +20,9 @@
 // Clang prefers registers of 32 bytes on processors that have 64: LONG_VECTORS on a kernel allows them, IVDEP asks for them.
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wpass-failed"         // loops that stay as they are need no warning
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL
 #endif
 #if defined(__clang__) && VECTOR_BYTES >= 64
 #define LONG_VECTORS __attribute__((min_vector_width(512)))
@@ -38,7 +41,6 @@
 #define IVDEP
 #endif
 #endif
-#define UNROLL
 typedef char int8_t;
 typedef short int16_t;
 typedef int int32_t;

@@ -12,6 +12,7 @@ typedef struct {
 } ROWS;
 #define F(k) NUMBER(p.f[k])
 
+#define LINED __attribute__((aligned(64)))   // blocks in private memory begin a line of the cache: long stores cross none
 #if FAT
 #define BLOCK 512
 #define SMALL_BLOCKS 0

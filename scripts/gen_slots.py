@@ -31,7 +31,7 @@ with slots 1 to 10 ([the first hour](../start/chip_maker.md)), then go on in the
 | streams per thread, default streams | nowhere: core makes the streams it needs |
 | graphs, command buffers | not yet: an `x.` table by name, later |
 """
-GROUPS = {"kRequired": "every plugin: profile sync", "kCompiler": "all four or none: profile kernel", "kBudget": "optional",
+GROUPS = {"kRequired": "every plugin: profile sync", "kCompiler": "all four or none: profile kernel", "kOptional": "optional",
           "kHostAccess": "both or none", "kStreams": "all or none: profile async", "kSignal": "only with FLHAL_CAP_EVENT_HOST_SIGNAL",
           "ops": "the optional table `ops`"}
 ROWS = [("may rely on", "before"), ("then holds", "after"), ("threads", "threads"), ("may wait", "blocks"), ("errors", "errors")]

@@ -69,6 +69,10 @@ Status Stream::unusable_failure(const char* what) {
                 what, device->name, why);
   }
   std::lock_guard lock(poison_mutex_);
+  // Another thread has cleared it between the caller's look and here: the call has not run all the same.
+  if (poison_code_ == FLHAL_OK)
+    return fail(FLHAL_E_OP_FAILED, "{}: not run, because stream {} of {} had failed before; another thread has cleared that meanwhile, so "
+                "call again", what, id, device->name);
   return fail(poison_code_,
               "{}: not run, because stream {} of {} failed before: {}; flhal_stream_clear_error, in Python torch_fl.clear_error(), "
               "makes the stream usable again (what failed work should have written is undefined)",

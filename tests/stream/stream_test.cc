@@ -377,3 +377,12 @@ TEST_CASE("stream: a lost device ends every wait, stays lost, and still gives me
   REQUIRE_OK(pool_free(y));
   CHECK(check_stream(handle_of(s), "test").code() == FLHAL_E_INVALID);
 }
+
+TEST_CASE("stream: a call that met a failure which another thread clears at that moment has not run, and says so", "[core][stream][failure]") {
+  Stream* s = chip("chip_a")->default_stream;
+  s->poison(FLHAL_E_OP_FAILED, "broken");
+  REQUIRE_FALSE(s->usable());
+  s->clear_error();                               // between the caller's look and its question for the failure
+  CHECK(s->unusable_failure("fill").code() == FLHAL_E_OP_FAILED);
+  CHECK(last_error_text().find("another thread has cleared that meanwhile, so call again") != std::string::npos);
+}

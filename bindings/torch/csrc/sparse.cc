@@ -22,12 +22,15 @@
 #include <ATen/ops/empty_native.h>
 #include <ATen/ops/indices_native.h>
 #include <ATen/ops/is_coalesced_native.h>
+#include <ATen/ops/permute_native.h>
 #include <ATen/ops/resize_as_sparse_native.h>
 #include <ATen/ops/resize_native.h>
 #include <ATen/ops/row_indices_native.h>
+#include <ATen/ops/select_native.h>
 #include <ATen/ops/sparse_dim_native.h>
 #include <ATen/ops/sparse_resize_and_clear_native.h>
 #include <ATen/ops/sparse_resize_native.h>
+#include <ATen/ops/unsqueeze_native.h>
 #include <ATen/ops/values_native.h>
 #include <ATen/ops/zero_native.h>
 #include <c10/core/DeviceGuard.h>
@@ -77,6 +80,8 @@ class Moved : public FallbackCall {
     for (Twin& twin : twins_) {
       if (!twin.written) continue;
       if (!is_sparse_layout(twin.device) && twin.device.sizes() != twin.cpu.sizes()) twin.device.resize_(twin.cpu.sizes());
+      const bool compressed = is_sparse_layout(twin.device) && twin.device.layout() != at::kSparse;
+      if (compressed && twin.device._nnz() != twin.cpu._nnz()) twin.device.resize_as_sparse_(twin.cpu.to(c10::Device(kDeviceType, device_)));
       if (!twin.device.is_same(twin.cpu)) twin.device.copy_(twin.cpu);
       bytes_to_device += bytes_of(twin.cpu);
     }
@@ -219,6 +224,8 @@ TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
   m.impl("_values", TORCH_FN(of::_values_sparse));
   m.impl("indices", TORCH_FN(of::indices_sparse));
   m.impl("values", TORCH_FN(of::values_sparse));
+  m.impl("unsqueeze", TORCH_FN(of::unsqueeze_sparse));
+  m.impl("permute", TORCH_FN(of::permute_sparse_coo));
   compute_on_cpu(m, c10::DispatchKey::SparseCPU, c10::DispatchKey::SparsePrivateUse1);
 }
 
@@ -238,6 +245,7 @@ TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, m) {
   m.impl("col_indices", TORCH_FN(of::col_indices_sparse_csr));
   m.impl("ccol_indices", TORCH_FN(of::ccol_indices_sparse_csr));
   m.impl("row_indices", TORCH_FN(of::row_indices_sparse_csr));
+  m.impl("select.int", TORCH_FN(of::select_sparse_csr));
   compute_on_cpu(m, c10::DispatchKey::SparseCsrCPU, c10::DispatchKey::SparseCsrPrivateUse1);
 }
 

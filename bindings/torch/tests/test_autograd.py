@@ -239,3 +239,18 @@ def test_functorch_transforms(dev):
     assert torch.allclose(torch.func.grad(f)(x).cpu(), torch.func.grad(f)(c), atol=1e-5)
     assert torch.allclose(torch.func.jvp(f, (x,), (x,))[1].cpu(), torch.func.jvp(f, (c,), (c,))[1], atol=1e-5)
     assert torch.allclose(torch.func.vmap(lambda t: t * 2)(x).cpu(), c * 2)
+
+
+@pytest.mark.parametrize("write", ["add_", "sub_", "mul_", "div_"])
+def test_a_refused_write_leaves_what_was_saved_usable(dev, write):
+    """The version counts writes: a call that wrote nothing must not make autograd refuse the backward that reads the tensor."""
+    leaf, factor = torch.ones(3, device=dev, requires_grad=True), torch.tensor([2.0, 3.0, 4.0]).to(dev)
+    y = leaf * factor
+    before = factor._version
+    with pytest.raises(RuntimeError, match="must match the size|doesn't match the broadcast shape"):
+        getattr(factor, write)(torch.ones(4, device=dev))
+    assert factor._version == before
+    y.sum().backward()
+    assert leaf.grad.tolist() == [2.0, 3.0, 4.0]
+    getattr(factor, write)(torch.ones(3, device=dev))
+    assert factor._version == before + 1

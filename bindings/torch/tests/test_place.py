@@ -340,3 +340,35 @@ def test_a_forward_that_is_a_generator_is_refused(dev):
     with pytest.raises(TypeError, match="forward of Pieces is a generator"):
         module(torch.ones(1, 2))
     assert torch_fl.current_device() == before
+
+
+class Row(nn.Module):
+    """Gives a view of its input, which it may have written."""
+
+    def __init__(self, writes):
+        super().__init__()
+        self.weight, self.writes = nn.Parameter(torch.ones(1)), writes
+
+    def forward(self, x):
+        if self.writes:
+            x[1].add_(1)
+        return x[1:].t()
+
+
+@pytest.mark.parametrize("writes", [False, True])
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode, torch.enable_grad])
+def test_a_view_of_an_input_is_a_view_of_the_callers_tensor(dev, mode, writes):
+    module = torch_fl.place(Row(writes), "chip_b")
+    with mode():
+        x = torch.arange(12.0, device=A).reshape(3, 4)
+        want = torch.arange(12.0).reshape(3, 4)
+        wanted = Row(writes)(want)
+        got = module(x)
+        assert got.device == A and got.stride() == wanted.stride() and torch.equal(got.cpu(), wanted)
+        got.mul_(2)
+        wanted.mul_(2)
+    assert torch.equal(x.cpu(), want)
+    if mode is torch.enable_grad and not writes:
+        leaf = torch.arange(12.0, device=A).reshape(3, 4).requires_grad_()
+        (module(leaf * 1) * 3).sum().backward()
+        assert leaf.grad.tolist() == [[0.0] * 4, [3.0] * 4, [3.0] * 4]

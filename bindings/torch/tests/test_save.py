@@ -238,3 +238,11 @@ def test_dlpack_between_tensors_of_the_device(dev):
     y = torch.from_dlpack(x)
     assert y.device == dev and y.data_ptr() == x.data_ptr() and y.stride() == x.stride()
     assert torch.ones(2).__dlpack_device__()[1] == 0
+
+
+def test_a_storage_swaps_its_bytes(dev):
+    x = torch.arange(6, dtype=torch.int32).to(dev)
+    x.untyped_storage().byteswap(torch.int32)
+    want = torch.arange(6, dtype=torch.int32)
+    want.untyped_storage().byteswap(torch.int32)
+    assert torch.equal(x.cpu(), want)

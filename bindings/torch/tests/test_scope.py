@@ -387,3 +387,13 @@ def test_libraries_that_ask_for_the_default_device_are_told_the_chip(dev):
         assert torch.get_default_device() == B
         assert torch.ones(2, device=torch.get_default_device()).device == B
     assert torch.get_default_device().type == "cpu"
+
+
+def test_gradients_asked_for_inside_a_scope_are_those_of_the_callers_tensor(dev):
+    """torch.autograd.grad names the tensors that it differentiates by: a copy of one has no part in the graph."""
+    x = torch.tensor([1.0, -2.0, 3.0], device=A, requires_grad=True)
+    with torch_fl.device("chip_b"):
+        (first,) = torch.autograd.grad((x**3).sum(), x, create_graph=True)
+        (second,) = torch.autograd.grad(first.sum(), x)
+    assert first.device == second.device == A
+    assert first.tolist() == [3.0, 12.0, 27.0] and second.tolist() == [6.0, -12.0, 18.0]

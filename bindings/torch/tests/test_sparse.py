@@ -3,6 +3,7 @@
 import copy
 import io
 import pickle
+import re
 
 import pytest
 import torch
@@ -124,6 +125,33 @@ def test_written_operands_are_written(dev):
     out = torch.zeros(4, 4, device=dev)
     torch.mm(s.to(dev), torch.eye(4, device=dev), out=out)
     assert torch.equal(out.cpu(), DENSE)
+
+
+VIEWS = {
+    "unsqueeze": lambda s: s.unsqueeze(0), "stack": lambda s: torch.stack([s, s]), "permute": lambda s: s.permute(1, 0), "row": lambda s: s[1],
+    "column": lambda s: s.select(1, 3), "unbind": lambda s: s.unbind(0)[3], "bmm": lambda s: torch.bmm(torch.stack([s, s]), torch.eye(4, device=s.device).repeat(2, 1, 1)),
+}
+
+
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc", "bsr"])
+@pytest.mark.parametrize("name", VIEWS)
+def test_sparse_tensors_are_taken_apart_and_stacked_as_on_the_cpu(dev, layout, name):
+    s = LAYOUTS[layout](DENSE)
+    try:
+        want = VIEWS[name](s)
+    except (RuntimeError, NotImplementedError, IndexError) as error:
+        with pytest.raises(type(error), match="|".join(re.escape(part) for part in (str(error)[:40], "fl_device has no kernel"))):
+            VIEWS[name](s.to(dev))
+        return
+    got = VIEWS[name](s.to(dev))
+    assert got.device == dev and got.layout == want.layout and torch.equal(got.to_dense().cpu(), want.to_dense())
+
+
+def test_a_compressed_out_takes_another_number_of_elements(dev):
+    s, out = DENSE.to_sparse_csr(), torch.zeros_like(DENSE).to_sparse_csr()
+    moved = out.to(dev)
+    torch.add(s.to(dev), s.to(dev), out=moved)
+    same(moved, torch.add(s, s, out=out))
 
 
 def test_sparse_gradients_of_an_embedding(dev):

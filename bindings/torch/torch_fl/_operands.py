@@ -22,7 +22,7 @@ known = {}
 _LEAVE = frozenset(
     """__array__ __array_wrap__ __bool__ __complex__ __deepcopy__ __dlpack__ __dlpack_device__ __float__ __format__ __index__ __int__
     __len__ __long__ __nonzero__ __reduce_ex__ __repr__ __setstate__ _clear_non_serializable_cached_data _is_view __get__ __set__
-    __delete__ align_as align_tensors align_to apply_ atleast_1d atleast_2d atleast_3d autocast backward bfloat16 bool broadcast_tensors
+    __delete__ grad align_as align_tensors align_to apply_ atleast_1d atleast_2d atleast_3d autocast backward bfloat16 bool broadcast_tensors
     byte can_cast cdouble cfloat char chalf const_data_ptr copy_ cpu cuda data_ptr dim_order double fl_device float half
     has_names int ipu is_shared item long meshgrid module_load mtia ndimension nelement new new_empty new_empty_strided new_full
     new_ones new_tensor new_zeros numpy promote_types record_stream refine_names register_hook

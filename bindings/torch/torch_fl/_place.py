@@ -66,6 +66,25 @@ def _version(tensor):
     return None if tensor.is_inference() else tensor._version
 
 
+def _tracked(tensor, where, scope):
+    """The copy of an input. Tensors made in inference mode have no version: that the module wrote its input would go unseen."""
+    if not torch.is_inference_mode_enabled():
+        return _traffic.move(tensor, where, scope)
+    with torch.inference_mode(False), torch.no_grad():
+        return _traffic.move(tensor, where, scope)
+
+
+def _same_view(tensor, moved, given):
+    """What `tensor`, a view of the copy `moved`, is of the caller's tensor; None when it is none, or cannot be said of the caller's."""
+    if tensor.layout != torch.strided or tensor.untyped_storage()._cdata != moved.untyped_storage()._cdata or tensor.dtype != moved.dtype:
+        return None
+    if not tensor.is_inference() and tensor._base is not moved:
+        return None
+    if given.shape != moved.shape or given.stride() != moved.stride() or tensor.is_conj() != given.is_conj() or tensor.is_neg() != given.is_neg():
+        return None
+    return given.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset() - moved.storage_offset() + given.storage_offset())
+
+
 class _Call:
     """One forward in progress: what has to be undone when it ends."""
 
@@ -122,7 +141,7 @@ class Placement:
                 return tensor
             pair = call.pairs.get(id(tensor))
             if pair is None:
-                moved = _traffic.move(tensor, where, scope)
+                moved = _tracked(tensor, where, scope)
                 pair = call.pairs[id(tensor)] = (tensor, moved, _version(moved))
             return pair[1]
 
@@ -152,6 +171,9 @@ class Placement:
                     return given if self.outputs == "return" else tensor
                 if self.outputs == "stay" or tensor.device == home or tensor.device != where:
                     return tensor
+                for given, moved, _ in call.pairs.values():
+                    if (view := _same_view(tensor, moved, given)) is not None:
+                        return view
                 return _traffic.move(tensor, home, scope)
 
             return carry(result, back)

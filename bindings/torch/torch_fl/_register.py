@@ -27,6 +27,7 @@ def register(extension):
         for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
     )
     _print_on_host()
+    _swap_on_host()
     _export_dlpack()
     extension.set_inner_folders([os.path.dirname(module.__file__) + os.sep for module in (torch, sys.modules[__package__])])
     os.register_at_fork(after_in_child=lambda: _after_fork(extension))
@@ -52,6 +53,23 @@ def _print_on_host():
 
     tensor_str.__wrapped__ = original
     _tensor_str._tensor_str = tensor_str
+
+
+def _swap_on_host():
+    """torch swaps the bytes where the storage's pointer points, on any device: here that is no memory of the host."""
+    import torch
+
+    original = torch.UntypedStorage.byteswap
+
+    def byteswap(self, dtype):
+        if self.device.type != NAME:
+            return original(self, dtype)
+        host = self.cpu()
+        original(host, dtype)
+        self.copy_(host)
+
+    byteswap.__wrapped__ = original
+    torch.UntypedStorage.byteswap = byteswap
 
 
 def _export_dlpack():

@@ -4,6 +4,7 @@
 // index_select, index_add or scatter, whose kernels check. Masks (bool indices) need a count of their elements first and stay
 // with the CPU.
 #include <ATen/ExpandUtils.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <c10/util/accumulate.h>
 
@@ -182,7 +183,7 @@ bool index_get(Frame& f) {
   Indexed x;
   const char* why = read(f, self, &x);
   if (why != nullptr) return f.decline(why);
-  infer_results(f);
+  if (!infer_results(f)) return false;
   const at::Tensor& out = f.result();
   if (out.numel() == 0) return true;
   at::Tensor index;
@@ -201,10 +202,15 @@ bool index_get(Frame& f) {
 bool index_put(Frame& f) {
   const at::Tensor& self = f.tensor(0);
   const at::Tensor& values = f.tensor(2);
+  // As the CPU does, before it looks at anything else.
+  if (at::has_internal_overlap(self) == at::MemOverlap::Yes) return f.decline("the tensor overlaps itself");
+  at::assert_no_overlap(self, values);
+  for (const std::optional<at::Tensor>& t : f.args[1].toOptionalTensorVector())
+    if (t.has_value() && t->defined()) at::assert_no_overlap(self, *t);
   Indexed x;
   const char* why = read(f, self, &x);
   if (why != nullptr) return f.decline(why);
-  infer_results(f);
+  if (!infer_results(f)) return false;
   // The values with the index's dimensions as one, in the order of the view.
   Joined view(self, x);
   DimVector wanted(view.together.begin(), view.together.begin() + view.at);
@@ -213,6 +219,8 @@ bool index_put(Frame& f) {
   TORCH_CHECK(values.dim() <= static_cast<int64_t>(wanted.size()) && at::is_expandable_to(values.sizes(), wanted),
               "shape mismatch: value tensor of shape ", values.sizes(), " cannot be broadcast to indexing result of shape ",
               c10::IntArrayRef(wanted));
+  TORCH_CHECK(self.scalar_type() == values.scalar_type(), "Index put requires the source and destination dtypes match, got ", self.scalar_type(),
+              " for the destination and ", values.scalar_type(), " for the source.");
   if (self.numel() == 0 || values.numel() == 0 || c10::multiply_integers(x.shape) == 0) return true;
   if (!view.join()) return f.decline("indexed dimensions that no view joins");
   at::Tensor index;

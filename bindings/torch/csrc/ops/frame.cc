@@ -91,7 +91,7 @@ const at::Tensor* fast_model(const Frame& f) {
       return nullptr;
     }
   }
-  if (first == nullptr || type == c10::ScalarType::Undefined || first->dim() == 0) return nullptr;
+  if (first == nullptr || type == c10::ScalarType::Undefined || first->dim() == 0 || first->numel() == 0) return nullptr;
   if (f.entry.form == Form::kInplace && f.args[0].toTensor().scalar_type() != type) return nullptr;
   if (f.entry.form == Form::kOut) {
     const at::Tensor& out = f.args[f.entry.first_out].toTensor();
@@ -140,18 +140,20 @@ void check_overlap(const Frame& f, const at::Tensor& written) {
 
 void take_out(Frame& f, uint32_t i) {
   const at::Tensor& out = f.args[f.entry.first_out + i].toTensor();
+  bool as_given = false;
   if (f.spec != nullptr && f.spec->outs[i].dtype != c10::ScalarType::Undefined) {
     const OutSpec& s = f.spec->outs[i];
     if (C10_UNLIKELY(out.sizes() != c10::IntArrayRef(s.sizes))) {
       for (uint32_t k = 0; k < f.n_inputs(); ++k)     // PyTorch's Python Meta kernels do not see that they are one
         TORCH_CHECK(!f.args[k].isTensor() || !f.args[k].toTensor().is_same(out), "output with shape ", out.sizes(),
                     " doesn't match the broadcast shape ", c10::IntArrayRef(s.sizes));
-      if (f.entry.row->flags & kFast) check_overlap(f, out);   // as it was given, as TensorIterator does
+      as_given = (f.entry.row->flags & kFast) != 0;          // as TensorIterator does
+      if (as_given) check_overlap(f, out);
       resize_output(out, s.sizes);
       if (out.strides() != c10::IntArrayRef(s.strides)) out.unsafeGetTensorImpl()->set_sizes_and_strides(s.sizes, s.strides);
     }
   }
-  check_overlap(f, out);
+  if (!as_given) check_overlap(f, out);
   // Pointwise rows: the CPU rounds to the arithmetic type and then converts, so the result is stored in that type first.
   constexpr uint32_t kTest = kFast | kBoolResult;
   if (C10_UNLIKELY(out.scalar_type() != f.compute) && (f.entry.row->flags & kTest) == kFast && computed_wider(f.compute)) {
@@ -300,9 +302,10 @@ void add_attrs(Frame& f, OpCall& call) {
   }
 }
 
-void infer_results(Frame& f) {
-  infer(f);
+bool infer_results(Frame& f) {
+  if (!infer(f)) return false;
   make_results(f, nullptr);
+  return true;
 }
 
 namespace {
@@ -322,7 +325,7 @@ void run_entry(const Entry& entry, torch::jit::Stack* stack) {
   if (!(flags & kOwnResults)) {
     const at::Tensor* model = (flags & kFast) ? fast_model(f) : nullptr;
     if (model != nullptr) f.compute = fast_type(f);
-    else infer(f);
+    else if (!infer(f)) return fall_back(f);
     if (C10_UNLIKELY(entry.limits != 0 && (model == nullptr || (entry.limits & kFloats))) && beyond_cpu(f)) {
       f.decline("torch's CPU operator does not do it either");
       return fall_back(f);

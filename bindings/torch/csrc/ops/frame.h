@@ -153,8 +153,8 @@ inline c10::DimVector dims_of(const c10::IValue& v) {
   return v.toDimVector();
 }
 
-// Makes f.results for rows with kOwnResults, from the Meta kernel's answer.
-void infer_results(Frame& f);
+// Makes f.results for rows with kOwnResults, from the Meta kernel's answer. False: to be declined.
+bool infer_results(Frame& f);
 
 // The boxed kernel of an entry.
 struct EntryKernel final : c10::OperatorKernel {

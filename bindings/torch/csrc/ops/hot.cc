@@ -6,7 +6,7 @@
 // Autograd: these kernels also stand at AutogradPrivateUse1. They call straight through only when no input has autograd meta
 // and nothing but our backend lies below ADInplaceOrView (else jvp and functional tensors would be passed by); otherwise they
 // go the usual way, by way of AutogradOther, where torch's own autograd kernels of outside backends live. In place,
-// bump_version() comes first: it is also what refuses writes to inference tensors.
+// bump_version() comes first: it is also what refuses writes to inference tensors. A refused call takes it back.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/add_ops.h>
 #include <ATen/ops/div_ops.h>
@@ -143,19 +143,42 @@ at::Tensor pair_autograd(c10::DispatchKeySet keys, const at::Tensor& self, const
   if (C10_LIKELY(untracked(self) && untracked(other) && ours_alone(keys))) return kKernel(self, other);
   return Op::redispatch(usual_way(keys), self, other);
 }
+// The version counts one write more, unless the call is refused: then nothing was written, and autograd would refuse what was saved.
+class Write {
+ public:
+  explicit Write(TensorImpl* self) : self_(self), before_(self->is_inference() ? 0 : self->version_counter().current_version()) {
+    self->bump_version();
+  }
+  ~Write() {
+    if (done_) return;
+    c10::VariableVersion counter = self_->version_counter();
+    counter.set_version(before_);
+  }
+  Write(const Write&) = delete;
+  at::Tensor& done(at::Tensor& result) {
+    done_ = true;
+    return result;
+  }
+
+ private:
+  TensorImpl* self_;
+  uint32_t before_;
+  bool done_ = false;
+};
+
 template <class Op, auto kKernel>
 at::Tensor& pair_with_alpha_autograd_(c10::DispatchKeySet keys, at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha) {
   if (C10_LIKELY(untracked(self) && untracked(other) && ours_alone(keys))) {
-    self.unsafeGetTensorImpl()->bump_version();
-    return kKernel(self, other, alpha);
+    Write write(self.unsafeGetTensorImpl());
+    return write.done(kKernel(self, other, alpha));
   }
   return Op::redispatch(usual_way(keys), self, other, alpha);
 }
 template <class Op, auto kKernel>
 at::Tensor& pair_autograd_(c10::DispatchKeySet keys, at::Tensor& self, const at::Tensor& other) {
   if (C10_LIKELY(untracked(self) && untracked(other) && ours_alone(keys))) {
-    self.unsafeGetTensorImpl()->bump_version();
-    return kKernel(self, other);
+    Write write(self.unsafeGetTensorImpl());
+    return write.done(kKernel(self, other));
   }
   return Op::redispatch(usual_way(keys), self, other);
 }

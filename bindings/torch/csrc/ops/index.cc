@@ -2,6 +2,7 @@
 #include <ATen/WrapDimUtils.h>
 #include <ATen/core/Tensor.h>
 
+#include "csrc/ops/cpu_verdict.h"
 #include "csrc/ops/frame.h"
 
 namespace torch_fl {
@@ -62,8 +63,8 @@ bool embedding_dense_backward(Frame& f) {
 // index_select(self, dim, index)
 bool index_select(Frame& f) {
   const at::Tensor &x = f.tensor(0), &index = f.tensor(2);
-  TORCH_CHECK(x.dim() == 0 || index.numel() == 0 || x.size(at::maybe_wrap_dim(f.args[1].toInt(), x.dim())) > 0,
-              "index_select(): self indexing axis dim should be positive");
+  // Every index is wrong there; which error that is depends on the rank.
+  if (x.dim() != 0 && index.numel() != 0 && x.size(at::maybe_wrap_dim(f.args[1].toInt(), x.dim())) == 0) ask_cpu(f);
   if (f.result().numel() == 0) return true;
   if (x.dim() == 0) return f.decline("index_select of a number");
   const int64_t one[1] = {1};

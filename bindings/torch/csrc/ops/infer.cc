@@ -1,6 +1,7 @@
 // csrc/ops/infer.cc: see infer.h.
 #include "csrc/ops/infer.h"
 
+#include <ATen/ExpandUtils.h>
 #include <ATen/native/TypeProperties.h>
 #include <c10/core/DefaultDtype.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -8,6 +9,10 @@
 
 #include <array>
 #include <cstring>
+
+#include "csrc/call_site.h"
+#include "csrc/ops/cpu_verdict.h"
+#include "csrc/ops/twins.h"
 
 namespace torch_fl {
 namespace {
@@ -120,23 +125,6 @@ at::Tensor meta_of(const at::Tensor& t) {
   return m;
 }
 
-c10::IValue meta_of(const c10::IValue& v) {
-  if (v.isTensor()) return meta_of(v.toTensor());
-  if (v.isTensorList()) {
-    c10::List<at::Tensor> list;
-    for (const at::Tensor& t : v.toTensorVector()) list.push_back(meta_of(t));
-    return list;
-  }
-  if (v.isOptionalTensorList()) {
-    c10::List<std::optional<at::Tensor>> list;
-    for (const std::optional<at::Tensor>& t : v.toOptionalTensorVector())
-      list.push_back(t ? std::optional<at::Tensor>(meta_of(*t)) : std::nullopt);
-    return list;
-  }
-  if (v.isGenerator()) return {};   // a Meta kernel draws nothing
-  return v;
-}
-
 OutSpec spec_of(const at::Tensor& t) {
   OutSpec s;
   if (!t.defined()) return s;
@@ -151,18 +139,26 @@ OutSpec spec_of(const at::Tensor& t) {
 constexpr c10::DispatchKey kShapeKey = c10::DispatchKey::IPU;
 
 torch::jit::Stack meta_stack(const Frame& f, uint32_t n) {
-  torch::jit::Stack stack;
-  stack.reserve(n);
-  for (uint32_t i = 0; i < n; ++i) {
-    bool seen = false;   // x.add_(x): one tensor stays one tensor
-    if (f.args[i].isTensor() && f.args[i].toTensor().defined())
-      for (uint32_t j = 0; j < i && !seen; ++j)
-        if (f.args[j].isTensor() && f.args[j].toTensor().is_same(f.args[i].toTensor())) {
-          stack.push_back(c10::IValue(stack[j]));
-          seen = true;
-        }
-    if (!seen) stack.push_back(meta_of(f.args[i]));
-  }
+  const auto none = [] { return c10::IValue(); };          // a Meta kernel draws nothing
+  return twin_stack(f, n, [](const at::Tensor& t, uint32_t) { return meta_of(t); }, none);
+}
+
+// The CPU's TensorIterator converts operands of another dtype than the common one before it orders dimensions, and a conversion makes
+// dense what is not: what such an operand counts for in the result's layout.
+at::Tensor converted_layout(const at::Tensor& meta, c10::ScalarType type) {
+  if (meta.scalar_type() == type || meta.dim() == 0 || meta.is_non_overlapping_and_dense()) return meta;
+  return at::Tensor(at::detail::empty_strided_meta(meta.sizes(), at::infer_dense_strides(meta.sizes(), meta.strides()), meta.scalar_type()));
+}
+
+// What the shape function is given: the operands as the CPU's TensorIterator sees them.
+torch::jit::Stack shape_stack(const Frame& f, uint32_t n) {
+  torch::jit::Stack stack = meta_stack(f, n);
+  const Row& row = *f.entry.row;
+  if (f.entry.form == Form::kInplace || (row.promote != Promote::kSame && row.promote != Promote::kFloat)) return stack;
+  const c10::ScalarType type = compute_type(f);
+  for (uint32_t i = (row.flags & kSkipFirstType) ? 1 : 0; i < f.entry.first_out; ++i)
+    if (stack[i].isTensor() && stack[i].toTensor().defined() && stack[i].toTensor().is_meta())
+      stack[i] = converted_layout(stack[i].toTensor(), type);
   return stack;
 }
 
@@ -171,11 +167,14 @@ bool ask_meta(const Frame& f, Spec* spec) {
   const Entry& e = f.entry;
   at::AutoDispatchBelowADInplaceOrView below;
   const c10::KernelFunction* direct = shape_function(e.name);
+  torch::jit::Stack functional;
   if (e.functional && direct == nullptr) {
-    torch::jit::Stack arguments = meta_stack(f, e.first_out);
-    e.functional->redispatchBoxed(c10::DispatchKeySet(kShapeKey), &arguments);
+    functional = shape_stack(f, e.first_out);
+    const c10::KernelFunction* shape = shape_function(*e.functional);
+    if (shape != nullptr) shape->callBoxed(*e.functional, c10::DispatchKeySet(c10::DispatchKey::Meta), &functional);
+    else e.functional->redispatchBoxed(c10::DispatchKeySet(kShapeKey), &functional);
   }
-  torch::jit::Stack stack = meta_stack(f, e.n_args);
+  torch::jit::Stack stack = shape_stack(f, e.n_args);
   const bool by_shape = e.structured && e.form != Form::kOut;
   if (direct != nullptr)
     direct->callBoxed(e.op, c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
@@ -185,14 +184,42 @@ bool ask_meta(const Frame& f, Spec* spec) {
   bool keep = true;
   for (uint32_t i = 0; i < e.n_results; ++i) {
     spec->outs.push_back(spec_of(stack[i].isTensor() ? stack[i].toTensor() : at::Tensor()));
-    if (e.form == Form::kOut && f.args[e.first_out + i].toTensor().sizes() != c10::IntArrayRef(spec->outs.back().sizes))
-      keep = false;      // it was resized, perhaps with a warning: both shall happen each time
+    if (e.form != Form::kOut || f.args[e.first_out + i].toTensor().sizes() == c10::IntArrayRef(spec->outs.back().sizes)) continue;
+    keep = false;        // it was resized, perhaps with a warning: both shall happen each time
+    // Python's Meta kernels make it row-major; the CPU gives it the layout of a new result.
+    if (i < functional.size() && functional[i].isTensor() && functional[i].toTensor().sizes() == c10::IntArrayRef(spec->outs.back().sizes))
+      spec->outs.back().strides.assign(functional[i].toTensor().strides().begin(), functional[i].toTensor().strides().end());
   }
   if (f.op() == FLHAL_OP_CONV2D) lay_out_convolution(f, spec);
   return keep;
 }
 
+bool has_empty_operand(const Frame& f) {
+  const auto empty = [](const at::Tensor& t) { return t.defined() && t.numel() == 0; };
+  for (uint32_t i = 0; i < f.n_inputs(); ++i)
+    if (f.args[i].isTensor() && empty(f.args[i].toTensor())) return true;
+  return false;
+}
+
+// False when only the Meta kernel refuses. What both refuse is told in the CPU's words.
+bool ask(const Frame& f, Spec* spec, bool* keep) {
+  try {
+    *keep = ask_meta(f, spec);
+    return true;
+  } catch (const std::exception&) {
+    if (!has_cpu_verdict(f)) throw;
+    if (g_python_clear_error != nullptr) g_python_clear_error();   // a Meta kernel written in Python leaves its error set
+  }
+  ask_cpu(f);
+  return false;
+}
+
 }  // namespace
+
+const c10::KernelFunction* shape_function(const c10::OperatorHandle& op) {
+  const c10::FunctionSchema& schema = op.schema();
+  return shape_function(schema.name() + (schema.overload_name().empty() ? "" : "." + schema.overload_name()));
+}
 
 c10::ScalarType compute_type(const Frame& f) {
   const Row& row = *f.entry.row;
@@ -222,12 +249,13 @@ c10::ScalarType compute_type(const Frame& f) {
   return type;
 }
 
-void infer(Frame& f) {
+bool infer(Frame& f) {
   if (C10_UNLIKELY(t_table == nullptr)) t_table = new Table;
   Table& table = *t_table;
   Key key;
   key.put(f.entry.id | static_cast<uint64_t>(c10::typeMetaToScalarType(c10::get_default_dtype())) << 32);
-  bool values = (f.entry.row->flags & kValues) != 0;
+  const bool empty = has_empty_operand(f);
+  const bool values = empty || (f.entry.row->flags & kValues) != 0;    // the CPU's verdict may depend on a number
   for (uint32_t i = 0; i < f.entry.n_args; ++i) key.put(f.args[i], values || !f.entry.args[i].number);
 
   // Strides of contiguous tensors are no part of the key, but those of 1 x 1 kernels tell channels_last.
@@ -238,10 +266,13 @@ void infer(Frame& f) {
                  std::memcmp(slot.key.data(), key.words, key.n * sizeof(uint64_t)) == 0)) {
     f.spec = &slot.spec;
     f.compute = slot.spec.compute;
-    return;
+    return true;
   }
   Spec fresh;
-  bool keep = ask_meta(f, &fresh) && !key.overflow;
+  bool keep = false;
+  if (!ask(f, &fresh, &keep)) return f.decline("torch's Meta kernel refuses what its CPU operator takes");
+  if (empty && nothing_to_compute(f, fresh) && has_cpu_verdict(f)) ask_cpu(f);
+  keep = keep && !key.overflow;
   f.spec = &fresh;
   fresh.compute = f.compute = compute_type(f);
   if (keep) {
@@ -252,6 +283,7 @@ void infer(Frame& f) {
     table.uncached = std::move(fresh);
     f.spec = &table.uncached;
   }
+  return true;
 }
 
 }  // namespace torch_fl

@@ -1,7 +1,7 @@
 // csrc/ops/infer.h: what the results of a call look like, as PyTorch itself says.
 //
 // Idea: the very overload runs on meta tensors with the operands' sizes, strides and dtypes; sizes, strides, dtypes and every
-// argument error are PyTorch's own. The answer is remembered per thread under all that it can depend on, in a direct-mapped
+// argument error are PyTorch's own (those that differ between Meta and CPU kernels: cpu_verdict.h). The answer is remembered per thread under all that it can depend on, in a direct-mapped
 // table, so a training loop asks once per distinct call.
 // Which kernel: `import torch` lays Python decompositions over nearly all C++ Meta kernels, and those are laxer (sub of bools and
 // narrowing mul_ pass). The C++ shape functions of structured operators are still reached through a backend that has no kernels
@@ -13,11 +13,13 @@
 
 namespace torch_fl {
 
-// Fills f.spec and f.compute. The spec lives until this thread's next infer(). Throws what the Meta kernel throws.
-void infer(Frame& f);
+// Fills f.spec and f.compute. The spec lives until this thread's next infer(). Throws what torch's CPU operator throws; false, with a
+// reason, when only the Meta kernel refuses.
+bool infer(Frame& f);
 
 // torch's C++ shape function of an overload, where shape_functions.cc lists it; nullptr otherwise.
 const c10::KernelFunction* shape_function(const std::string& name);
+const c10::KernelFunction* shape_function(const c10::OperatorHandle& op);
 
 // Results of a convolution and of its backward in the memory format that torch's CPU gives them; torch's Meta kernel leaves them
 // contiguous. In conv.cc. convolution_format: what of the operands decides.

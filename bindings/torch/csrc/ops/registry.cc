@@ -10,6 +10,8 @@
 #include <map>
 #include <unordered_map>
 
+#include "csrc/ops/infer.h"
+
 namespace torch_fl {
 namespace {
 
@@ -88,9 +90,10 @@ void add(torch::Library& m, const Row& row, const c10::OperatorHandle& op, Form 
          std::optional<c10::OperatorHandle> functional = std::nullopt) {
   auto entry = std::make_unique<Entry>(&row, op, form);
   entry->limits = limits_of(row);
-  if (functional && form == Form::kOut &&
-      functional->hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional))
-    entry->functional = functional;
+  if (functional && form == Form::kOut) {
+    if (shape_function(*functional) != nullptr || functional->hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional))
+      entry->functional = functional;
+  }
   entries()[entry->name] = entry.get();
   if (is_hot(entry->name)) {
     entry.release();      // hot.cc registers the kernel; the entry serves its slow path

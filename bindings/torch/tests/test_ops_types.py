@@ -93,3 +93,14 @@ def test_numbers_beside_half_types_round_once():
     x = values((64,), torch.bfloat16, 3)
     for call in (lambda v: v + 0.1, lambda v: v * 0.3, lambda v: v / 0.7, lambda v: v - 1e-3, lambda v: v == 0.1, lambda v: v > 0.3):
         assert torch.equal(call(x.to(DEVICE)).cpu(), call(x))
+
+
+@pytest.mark.parametrize("exponent", [0.5, -0.5, -1, 2, 3, -2, -3, 1, 0, 0.25])
+@pytest.mark.parametrize("dtype", DTYPES[:4], ids=str)
+def test_pow_of_zeros_infinities_and_negative_numbers_is_the_cpus(dtype, exponent):
+    x = torch.tensor([-0.0, 0.0, -float("inf"), float("inf"), -2.0, 2.0, float("nan")], dtype=dtype)
+    for power in (lambda t: t.pow(exponent), lambda t: t ** exponent, lambda t: t.clone().pow_(exponent)):
+        got, want = power(x.to(DEVICE)), power(x)
+        assert_same(got, want, f"{dtype} {exponent}")
+        signs = [t.cpu()[:-1].nan_to_num(1.0).signbit() for t in (got, want)]
+        assert signs[0].equal(signs[1]), (got, want)

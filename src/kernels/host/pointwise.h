@@ -68,11 +68,10 @@ template <class R, class T> void block(void* out, const void* const* in, int64_t
   O* o = (O*)out;
   const T p0 = number<T>(p, 0), p1 = number<T>(p, 1), p2 = number<T>(p, 2);
   if constexpr (__is_same(R, Row_pow) && is_float<T>::value) {
-    if (p->scalar >> 2 & 1) {   // a scalar exponent that is a product; as exact as pow and many times faster
+    if (p->scalar >> 2 & 1) {   // a scalar exponent that is a product; as exact as pow and many times faster. Not the root: pow(-0, 0.5) is +0
       T e = n ? b[0] : T(0);
       if (e == T(2)) { _Pragma("GCC ivdep") for (int64_t i = 0; i < n; ++i) o[i] = a[i] * a[i]; return; }
       if (e == T(3)) { _Pragma("GCC ivdep") for (int64_t i = 0; i < n; ++i) o[i] = a[i] * a[i] * a[i]; return; }
-      if (e == T(0.5)) { _Pragma("GCC ivdep") for (int64_t i = 0; i < n; ++i) o[i] = sqrt_of(a[i]); return; }
       if (e == T(-1)) { _Pragma("GCC ivdep") for (int64_t i = 0; i < n; ++i) o[i] = T(1) / a[i]; return; }
     }
   }

@@ -114,8 +114,9 @@ bool pow_any(Frame& f) {
     double x = e.toScalar().toDouble();
     uint32_t op = x == 2.0 ? FLHAL_OP_SQUARE : 0u;
     if (c10::isFloatingType(f.compute)) {
-      if (x == 0.5) op = FLHAL_OP_SQRT;
-      if (x == -0.5) op = FLHAL_OP_RSQRT;
+      const bool roots = f.compute != at::kHalf;      // there the CPU asks pow, whose answers for -0 and -inf are others
+      if (x == 0.5 && roots) op = FLHAL_OP_SQRT;
+      if (x == -0.5 && roots) op = FLHAL_OP_RSQRT;
       if (x == -1.0) op = FLHAL_OP_RECIPROCAL;
     }
     if (x == 1.0) op = FLHAL_OP_COPY;

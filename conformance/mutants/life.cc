@@ -1,5 +1,6 @@
 // conformance/mutants/life.cc: wrong when the plugin starts, ends, or lives beside others in its process.
 #include <locale.h>
+#include <sched.h>
 #include <signal.h>
 #include <unistd.h>
 #include <xmmintrin.h>
@@ -84,7 +85,9 @@ MUTATION(takes_a_signal) {
 }
 MUTATION(thread_takes_signals) {
   table.device_open = [](Plugin p, uint32_t i, Device* out) {
-    std::thread([] { for (;;) pause(); }).detach();
+    static std::atomic<bool> runs{false};        // before that the C library blocks its signals
+    std::thread([] { runs = true; for (;;) pause(); }).detach();
+    while (!runs) sched_yield();
     return base.device_open(p, i, out);
   };
 }

@@ -9,6 +9,7 @@ Exit status 1 when anything failed or when no test ran. Results as JUnit files i
 import argparse
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as xml
@@ -21,9 +22,18 @@ REPORTS = ROOT / "build" / "reports"
 RUNTIME = ["test_copy.py", "test_autograd.py", "test_devices.py", "test_fallback.py", "test_random.py", "test_save.py",
            "test_loss.py", "test_field_type.py", "test_settings.py", "test_complex.py", "test_kernel_faults.py", "test_profile.py",
            "test_ops_models.py", "test_refusals.py", "test_programs.py"]
-PYTHON_SUITES = [("host", [""]), ("ram", RUNTIME), ("mock", [*RUNTIME, "test_op_database.py", "test_crippled_chips.py", "test_vendor_ops.py"]),
-                 ("opencl", ["test_opencl.py", "test_copy.py", "test_autograd.py", "test_fallback.py", "test_kernel_faults.py",
+PYTHON_SUITES = [("host", [""]), ("ram", RUNTIME), ("mock", [*RUNTIME, "test_op_database.py"]),
+                 ("opencl", ["test_copy.py", "test_autograd.py", "test_fallback.py", "test_kernel_faults.py",
                              "test_random.py", "test_ops_models.py"])]
+PYTHON_TESTS = ROOT / "bindings" / "torch" / "tests"
+
+
+def files_of(plugin: str, paths: list[str]) -> list[str]:
+    """`paths`, and every file with a test that stands for this plugin (`@pytest.mark.plugins("mock")`): no other suite runs that."""
+    if paths == [""]:
+        return paths
+    marked = re.compile(rf'mark\.plugins\([^)]*"{plugin}"')
+    return [*paths, *sorted(path.name for path in PYTHON_TESTS.glob("test_*.py") if path.name not in paths and marked.search(path.read_text()))]
 
 
 def count(junit: pathlib.Path) -> tuple[int, int, int, list[str]]:
@@ -73,6 +83,7 @@ def main() -> None:
             "OMP_NUM_THREADS": "1",  # two test processes share two cores
         }
         for plugin, paths in PYTHON_SUITES:
+            paths = files_of(plugin, paths)
             if arguments.full and paths != [""]:
                 paths = [*paths, "test_ops_view_fuzzer.py"]
             junit = REPORTS / f"python-{plugin}.xml"
@@ -81,7 +92,7 @@ def main() -> None:
             junit.unlink(missing_ok=True)
             command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "--timeout", "600",
                        "-p", "no:cacheprovider", f"--junitxml={junit}", f"--plugin={plugin}"]
-            ok = run(f"Python tests on the plugin {plugin}", command + [f"bindings/torch/tests/{path}" for path in paths],
+            ok = run(f"Python tests on the plugin {plugin}", command + [str(PYTHON_TESTS / path) for path in paths],
                      environment | extra)
             results.append((ok, count(junit)))
 

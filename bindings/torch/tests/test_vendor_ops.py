@@ -12,7 +12,7 @@ import torch_fl
 pytestmark = pytest.mark.plugins("mock")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def ops():
     return torch_fl.ops.mock
 

@@ -28,12 +28,12 @@ PYTHON_SUITES = [("host", [""]), ("ram", RUNTIME), ("mock", [*RUNTIME, "test_op_
 PYTHON_TESTS = ROOT / "bindings" / "torch" / "tests"
 
 
-def files_of(plugin: str, paths: list[str]) -> list[str]:
-    """`paths`, and every file with a test that stands for this plugin (`@pytest.mark.plugins("mock")`): no other suite runs that."""
+def marked_files(plugin: str, paths: list[str]) -> list[str]:
+    """The files beside `paths` with a test that stands for this plugin (`@pytest.mark.plugins("mock")`): no other suite runs that."""
     if paths == [""]:
-        return paths
+        return []
     marked = re.compile(rf'mark\.plugins\([^)]*"{plugin}"')
-    return [*paths, *sorted(path.name for path in PYTHON_TESTS.glob("test_*.py") if path.name not in paths and marked.search(path.read_text()))]
+    return sorted(path.name for path in PYTHON_TESTS.glob("test_*.py") if path.name not in paths and marked.search(path.read_text()))
 
 
 def count(junit: pathlib.Path) -> tuple[int, int, int, list[str]]:
@@ -83,7 +83,7 @@ def main() -> None:
             "OMP_NUM_THREADS": "1",  # two test processes share two cores
         }
         for plugin, paths in PYTHON_SUITES:
-            paths = files_of(plugin, paths)
+            marked = marked_files(plugin, paths)
             if arguments.full and paths != [""]:
                 paths = [*paths, "test_ops_view_fuzzer.py"]
             junit = REPORTS / f"python-{plugin}.xml"
@@ -91,8 +91,8 @@ def main() -> None:
             extra = {"FLHAL_PROBE_TIMEOUT_MS": "120000"} if plugin == "opencl" else {}
             junit.unlink(missing_ok=True)
             command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "--timeout", "600",
-                       "-p", "no:cacheprovider", f"--junitxml={junit}", f"--plugin={plugin}"]
-            ok = run(f"Python tests on the plugin {plugin}", command + [str(PYTHON_TESTS / path) for path in paths],
+                       "-p", "no:cacheprovider", f"--junitxml={junit}", f"--plugin={plugin}", f"--marked-only={','.join(marked)}"]
+            ok = run(f"Python tests on the plugin {plugin}", command + [str(PYTHON_TESTS / path) for path in [*paths, *marked]],
                      environment | extra)
             results.append((ok, count(junit)))
 

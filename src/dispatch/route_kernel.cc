@@ -25,7 +25,9 @@ struct PendingError {
 struct KernelRoutePlan final : Plan {
   std::unique_ptr<kernels::KernelPlan> kernel;
   flhal_p_function* function = nullptr;
-  std::atomic<uint32_t> runs{0};               // of a text, until its code is on disk
+  // Of a text, until its code is on disk: many drivers compile the rest at the first launch, so the second one keeps it.
+  static constexpr uint32_t kRunsUntilKept = 2;
+  std::atomic<uint32_t> runs{0};
   const kernels::DenseForm* dense_form = nullptr;
 
   Status launch(Stream* stream, const flhal_op_call_v1& call, kernels::LaunchArgs& args) {
@@ -52,18 +54,21 @@ struct KernelRoutePlan final : Plan {
     });
   }
 
+  [[gnu::cold, gnu::noinline]] void count_run() {
+    if (runs.fetch_add(1, std::memory_order_relaxed) == kRunsUntilKept - 1 && kernel->text) keep_kernel_code(device, *kernel->text);
+  }
+
   Status run(PreparedCall& p) override { return run_plain(p.stream, p.call); }
 
   Status run_plain(Stream* stream, const flhal_op_call_v1& call) override {
     kernels::LaunchArgs args;
-    if (__builtin_expect(kernel->text && runs.load(std::memory_order_relaxed) < 2, 0) &&
-        runs.fetch_add(1, std::memory_order_relaxed) == 1)
-      keep_kernel_code(device, *kernel->text);
+    if (__builtin_expect(runs.load(std::memory_order_relaxed) < kRunsUntilKept, 0)) count_run();
     if (__builtin_expect(kernel->can_fail, 0)) return run_checked(stream, call, args);
     return launch(stream, call, args);
   }
 
   Status run_dense(Stream* stream, const flhal_tensor_v1* places, uint64_t elements) override {
+    if (__builtin_expect(runs.load(std::memory_order_relaxed) < kRunsUntilKept, 0)) count_run();
     const kernels::DenseForm& form = *dense_form;
     alignas(16) kernels::DenseParams params;
     flhal_p_arg args[1 + kernels::kMaxPointwise];

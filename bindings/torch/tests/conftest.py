@@ -43,6 +43,7 @@ def plugin_library(name):
 
 def pytest_addoption(parser):
     parser.addoption("--plugin", default="host", choices=sorted(LIBRARIES), help="the plugin that this process sees")
+    parser.addoption("--marked-only", default="", help="comma list of files: of these only the tests that stand for the plugin by name")
     parser.addoption("--part", default="0/1", help="k/n: every n-th test from the k-th on")
 
 
@@ -70,6 +71,9 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(config, items):
     part, of = map(int, config.getoption("--part").split("/"))
     items[:] = items[part::of]
+    here, few = config.getoption("--plugin"), config.getoption("--marked-only").split(",")
+    markers = {item: item.get_closest_marker("plugins") for item in items if item.path.name in few}
+    items[:] = [item for item in items if item not in markers or markers[item] and here in markers[item].args]
 
 
 # A chip without a dtype may answer with the sentence that says so, where that dtype is needed; test_crippled_chips.py counts these.

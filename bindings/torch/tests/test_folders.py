@@ -244,6 +244,8 @@ KERNELS = """
 import torch, torch_fl
 torch_fl.set_log_level('info')
 x = torch.arange(8.0).to('fl_device')
+for _ in range(2):     # a driver may compile the rest when a kernel runs first: its code is kept at the second run
+    (x.exp() + x).sum(), x * 3 - 1, torch.tanh(x)
 print((x.exp() + x).sum().item(), (x * 3 - 1).cpu().tolist()[2], torch.tanh(x)[1].item() > 0.7)
 """
 RIGHT = str(sum(__import__("math").exp(i) + i for i in range(8)))[:6]
@@ -292,7 +294,7 @@ def test_kernels_on_a_full_disk(compiling, full_disk):
     compiling.env = {"LD_PRELOAD": str(full_disk), "FULL_DISK": str(compiling.cache)}
     (line,) = compiles(compiling)
     assert "cannot be written: No space left on device" in line and "set XDG_CACHE_HOME to a folder of your own" in line and "FLHAL_KERNEL_CACHE=off" in line
-    assert files(compiling.cache) == []
+    assert files(compiling.cache / "flhal" / "kernels") == []   # what was asked of the driver before the disk was full is kept
 
 
 @pytest.mark.plugins("opencl")

@@ -110,7 +110,7 @@ Status finish_rarely(PreparedCall& p, Gathered& g, Prepare mode, bool check_over
   return p.def->pointwise ? Status() : check_shapes(p);
 }
 
-Status prepare_placeholder(PreparedCall& p, Device* device, const flhal_op_call* call) {
+Status prepare_for_planning(PreparedCall& p, Device* device, const flhal_op_call* call) {
   return prepare_inline(p, nullptr, device, call, Prepare::kPlaceholder);
 }
 

@@ -88,7 +88,7 @@ static_assert(offsetof(flhal_attr, v) == offsetof(flhal_attr_v1, v));
 // Checks the call and fills `p`. FLHAL_E_INVALID with a sentence when an operand leaves its allocation, lies on another
 // device, overlaps itself as an output or breaks the shape rule.
 // (prepare_inline of prepare.h does it for flhal_op_run.)
-Status prepare_placeholder(PreparedCall& p, Device* device, const flhal_op_call* call);
+Status prepare_for_planning(PreparedCall& p, Device* device, const flhal_op_call* call);
 
 // Continues the key with what `depends_on` asks for. `words` must hold exact_words(p).
 uint32_t exact_words(const PreparedCall& p);

@@ -128,7 +128,7 @@ Status run_call(Stream* stream, const flhal_op_call* call) {
 
 Status route_of_call(Device* device, const flhal_op_call* call, uint32_t* out_route, const char** out_reason) {
   PreparedCall p;
-  FLHAL_TRY(prepare_placeholder(p, device, call));
+  FLHAL_TRY(prepare_for_planning(p, device, call));
   FLHAL_ASSIGN(Plan * plan, plan_for(p, thread_state()));
   *out_route = plan->route;
   *out_reason = plan->reason;

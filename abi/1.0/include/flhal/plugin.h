@@ -153,7 +153,7 @@ typedef struct flhal_host_module {
 #define FLHAL_TENSOR_ABSENT      (1u << 0)   /* optional operand not given; other fields zero        */
 #define FLHAL_TENSOR_STABLE      (1u << 1)   /* seen unchanged for several calls: packing may pay    */
 #define FLHAL_TENSOR_HOST_SCALAR (1u << 2)   /* rank 0 input: `address` is a HOST pointer to one element, memory is NULL;
-                                                read it during the call. In plan_create the value is a placeholder */
+                                                read it during the call. In plan_create the value is not yet the real one */
 typedef struct flhal_tensor_v1 {           /* 64 bytes; arrays carry a stride, so it may grow        */
   uint64_t        address;                 /* of element [0..0]; 0 when the device has no addresses  */
   flhal_p_memory* memory; uint64_t offset; /* the same place as slab and byte offset: always valid   */
@@ -209,7 +209,7 @@ typedef struct flhal_plan_info_v1 {        /* out, except wanted_layouts / n_wan
 typedef struct flhal_ops_v1 {              /* optional table "ops"                                   */
   uint32_t struct_size, struct_type; const void* next;
   uint32_t op_set_minor, reserved;         /* core never shows a call that needs a newer one         */
-  /* Decide on the real call; addresses in `proto` are placeholders with the true alignment.
+  /* Decide on the real call; addresses in `proto` are not yet the real ones, their alignment is.
    * May run on many threads. FLHAL_DECLINED is cheap, final for this identity, and costs no text.   */
   flhal_status (*plan_create)(flhal_p_device*, const flhal_op_call_v1* proto, flhal_plan_info_v1*, flhal_p_plan** out);
   /* A plan is immutable: core may run it on several streams and threads at once, each time with its
